@@ -1,0 +1,40 @@
+# Every target sets up what it needs, on a fresh machine too.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+READY := $(VENV)/.ready
+TESTS := tests
+
+.PHONY: demo test bench lint format lock clean
+
+demo: $(READY)
+	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
+
+# In two processes: one waits for Airflow most of the time.
+test: $(READY)
+	$(PYTHON) -m pytest -n 2 --dist loadgroup $(TESTS)
+
+bench: $(READY)
+	$(PYTHON) bench/run.py $(if $(QUICK),--quick) $(if $(WORK),--work "$(WORK)")
+
+lint: $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(READY)
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+# Pins every requirement again, with hashes and without the address of any registry.
+lock: $(READY)
+	for name in bootstrap dev build runtime spark-worker bench-spark bench-airflow-kafka; do \
+		$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+			--no-emit-index-url --custom-compile-command "make lock" \
+			--output-file requirements/$$name.txt requirements/$$name.in >/dev/null; \
+	done
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache
+
+$(READY): requirements/bootstrap.txt requirements/dev.txt pyproject.toml scripts/setup.sh
+	scripts/setup.sh $(VENV)
