@@ -1,0 +1,56 @@
+"""Bounded Kafka-to-Kafka runs on Spark, orchestrated by Airflow."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_kpipe.contract.dead_letter import DeadLetter
+    from airflow_provider_kpipe.contract.pipeline import (
+        KafkaDeadLetter,
+        KafkaDestination,
+        KafkaPipeline,
+        KafkaSource,
+    )
+    from airflow_provider_kpipe.contract.policies import RetryPolicy
+    from airflow_provider_kpipe.contract.scaling import PartitionScaling
+    from airflow_provider_kpipe.segments import StopPartitionError, batch_segment
+
+__version__ = "0.1.0"
+
+_CONTRACT = "airflow_provider_kpipe.contract.pipeline"
+_HOMES = {
+    "DeadLetter": "airflow_provider_kpipe.contract.dead_letter",
+    "KafkaDeadLetter": _CONTRACT,
+    "KafkaDestination": _CONTRACT,
+    "KafkaPipeline": _CONTRACT,
+    "KafkaSource": _CONTRACT,
+    "PartitionScaling": "airflow_provider_kpipe.contract.scaling",
+    "RetryPolicy": "airflow_provider_kpipe.contract.policies",
+    "StopPartitionError": "airflow_provider_kpipe.segments",
+    "batch_segment": "airflow_provider_kpipe.segments",
+}
+
+__all__ = [
+    "DeadLetter",
+    "KafkaDeadLetter",
+    "KafkaDestination",
+    "KafkaPipeline",
+    "KafkaSource",
+    "PartitionScaling",
+    "RetryPolicy",
+    "StopPartitionError",
+    "__version__",
+    "batch_segment",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,70 @@
+"""What the checkpoint step leaves behind: the mark on a committed offset, and the record in XCom."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+
+CHECKPOINT_KEY = "checkpoint"
+"""The XCom key of a checkpoint task's record, which is there also when the task fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMark(Document):
+    """The metadata of a committed offset: which run published it."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    run_key: str
+    beyond: Spans = ()
+    """Spans above the committed offset that the run has completed: the next one does not read them again."""
+
+    def to_metadata(self) -> str:
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+    @classmethod
+    def from_metadata(cls, metadata: str | None) -> CommitMark | None:
+        """None for an offset that someone else committed."""
+        try:
+            return cls.from_json(json.loads(metadata or ""))
+        except (json.JSONDecodeError, DocumentError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCheckpoint:
+    """One partition after the checkpoint."""
+
+    partition: int
+    start: int
+    end: int
+    committed: int | None
+    complete: bool
+    stopped: str | None
+    counts: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint(Document):
+    """What was published, per partition: the checkpoint task's XCom."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    run_key: str
+    pipeline: str
+    group: str
+    topic: str
+    partitions: tuple[PartitionCheckpoint, ...]
+
+    @property
+    def complete(self) -> bool:
+        return all(each.complete for each in self.partitions)
+
+    @property
+    def totals(self) -> Counts:
+        return sum((each.counts for each in self.partitions), Counts())

@@ -1,0 +1,107 @@
+"""A dead letter as one JSON document, for readers that look at values only."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.strict_json import VERSION_KEY, Document, DocumentError
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope(Document):
+    """Key, value and the headers' values are in base64, or null where the record has null."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    key: str | None
+    value: str | None
+    headers: tuple[tuple[str | None, ...], ...]
+    """Pairs of a name and a value."""
+    source: Coordinates
+    fault: Fault
+    pipeline: str
+    group: str
+    run_key: str
+    attempt: int
+    first: FirstFault | None
+
+    def __post_init__(self) -> None:
+        for pair in self.headers:
+            if len(pair) != 2 or pair[0] is None:
+                raise ValueError(f"the header {list(pair)} is no pair of a name and a value")
+        if self.attempt < 1:
+            raise ValueError(f"attempt is {self.attempt}: a dead letter is at its first attempt or a later one")
+
+    @classmethod
+    def around(cls, letter: DeadLetter) -> Envelope:
+        return cls(
+            key=_packed(letter.key),
+            value=_packed(letter.value),
+            headers=tuple((name, _packed(value)) for name, value in letter.headers),
+            source=letter.source,
+            fault=letter.fault,
+            pipeline=letter.pipeline,
+            group=letter.group,
+            run_key=letter.run_key,
+            attempt=letter.attempt,
+            first=letter.first,
+        )
+
+    def opened(self) -> DeadLetter:
+        """The letter inside; DocumentError where something is no base64."""
+        return DeadLetter(
+            key=_unpacked(self.key, "key"),
+            value=_unpacked(self.value, "value"),
+            headers=tuple((_name(name), _unpacked(value, f"headers[{name!r}]")) for name, value in self.headers),
+            source=self.source,
+            fault=self.fault,
+            pipeline=self.pipeline,
+            group=self.group,
+            run_key=self.run_key,
+            attempt=self.attempt,
+            first=self.first,
+        )
+
+    def to_bytes(self) -> bytes:
+        """The document of `to_json`, for less than half of its time: there may be many."""
+        return _ENCODER.encode({VERSION_KEY: self.SCHEMA_VERSION, **_fields(self)}).encode(errors="replace")
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Envelope:
+        try:
+            document = json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            raise DocumentError(f"Envelope: this is no JSON document: {error}") from error
+        return cls.from_json(document)
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in part.__slots__}
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_fields)
+
+
+def _name(text: str | None) -> str:
+    try:
+        # JSON can spell half of a pair, which no header can hold.
+        return str(text).encode().decode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"Envelope.headers: the name {text!r} is no text that UTF-8 can encode") from error
+
+
+def _packed(raw: bytes | None) -> str | None:
+    return None if raw is None else base64.b64encode(raw).decode()
+
+
+def _unpacked(text: str | None, where: str) -> bytes | None:
+    try:
+        return None if text is None else base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise DocumentError(f"Envelope.{where} is no base64: {error}") from error

@@ -1,0 +1,117 @@
+"""Dead letters to Kafka messages, and back: in every format and dialect."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault, Header
+from airflow_provider_kpipe.contract.dead_letter_dialects import (
+    FAULT_HEADERS,
+    FORMAT_HEADER,
+    OUR_HEADERS,
+    READERS,
+    Dialect,
+)
+from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+
+_ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
+_COORDINATES = {"topic", "partition", "offset"}
+# Dead letters that others wrote leave out some of this.
+_UNTOLD_FAULT: Mapping[str, Any] = {
+    "component": "",
+    "kind": "segment",
+    "exception_class": "",
+    "message": "",
+    "stacktrace": "",
+    "attempts": 1,
+    "occurred_at": "",
+}
+
+
+class DeadLetterMessage(NamedTuple):
+    """What is written to a dead-letter topic; the timestamp is the record's."""
+
+    key: Any
+    value: Any
+    headers: Sequence[Header]
+
+
+def write_raw(letter: DeadLetter, dialect: Dialect) -> DeadLetterMessage:
+    """The record as it came, with the story of its fault behind its own headers."""
+    return DeadLetterMessage(letter.key, letter.value, [*letter.headers, *dialect.fault_headers(letter)])
+
+
+def write_envelope(letter: DeadLetter, dialect: Dialect) -> DeadLetterMessage:
+    """Everything in the value. The record's own headers are in there, and not beside it once more."""
+    headers = [*dialect.named_headers(letter), _ENVELOPE_MARK]
+    return DeadLetterMessage(letter.key, Envelope.around(letter).to_bytes(), headers)
+
+
+def has_fault_headers(headers: Iterable[Header]) -> bool:
+    return any(name in FAULT_HEADERS for name, _ in headers)
+
+
+def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> DeadLetter | None:
+    """The letter that a message is, whoever wrote it; None if it does not say where its record came from."""
+    if _ENVELOPE_MARK in headers and value is not None:
+        try:
+            return Envelope.from_bytes(value).opened()
+        except DocumentError:
+            # Someone has changed the value on its way: its headers still say the most important.
+            pass
+    ours, theirs = _details(headers)
+    # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
+    is_ours = "attempt" in ours
+    details = {**theirs, **ours} if is_ours else theirs
+    source = _part(details, "source.")
+    if not source.keys() >= _COORDINATES:
+        return None
+    first = _part(details, "first.")
+    return DeadLetter(
+        key=key,
+        value=value,
+        headers=_own_headers(headers, is_ours),
+        source=Coordinates(**source),
+        fault=Fault(**{**_UNTOLD_FAULT, **_part(details, "fault.")}),
+        pipeline=details.get("pipeline", ""),
+        group=details.get("group", ""),
+        run_key=details.get("run_key", ""),
+        attempt=details.get("attempt", 1),
+        first=FirstFault(**first) if first.keys() >= _COORDINATES else None,
+    )
+
+
+def _own_headers(headers: Sequence[Header], is_ours: bool) -> tuple[Header, ...]:
+    """The record's own. What we wrote stands last: before it, the same name is one that the record came with."""
+    last = {name: index for index, (name, _) in enumerate(headers) if is_ours and name in OUR_HEADERS}
+    return tuple(
+        header
+        for index, header in enumerate(headers)
+        if header[0] not in FAULT_HEADERS or (header[0] in OUR_HEADERS and last.get(header[0]) != index)
+    )
+
+
+def _details(headers: Iterable[Header]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What headers say in our words and in those of others, by the path of the detail."""
+    ours: dict[str, Any] = {}
+    theirs: dict[str, dict[str, Any]] = {}
+    for name, raw in headers:
+        if raw is None or name not in READERS:
+            continue
+        dialect, detail, read = READERS[name]
+        said = ours if dialect == "kpipe" else theirs.setdefault(dialect, {})
+        try:
+            said[detail] = read(raw)
+        except (ValueError, struct.error):
+            # A header of this name that says something else: as good as none.
+            continue
+    # A letter that passed through several programs has the last one's headers behind the others'.
+    return ours, next(reversed(theirs.values()), {})
+
+
+def _part(details: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {path.removeprefix(prefix): detail for path, detail in details.items() if path.startswith(prefix)}

@@ -1,0 +1,62 @@
+"""A fault: an error that a record could not pass."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Literal, TypeAlias
+
+from airflow_provider_kpipe.contract.stack_trace import format_exception
+
+FaultKind: TypeAlias = Literal["source", "segment", "destination", "dead_letter"]
+
+# A header has to fit beside the payload under the broker's message limit.
+MESSAGE_CHARACTERS = 1_000
+STACKTRACE_CHARACTERS = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTry:
+    """A try that was followed by another."""
+
+    attempt: int
+    exception_class: str
+    message: str
+    delay_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where a record stopped, why, and after how many attempts."""
+
+    component: str
+    kind: FaultKind
+    exception_class: str
+    message: str
+    stacktrace: str
+    attempts: int
+    occurred_at: str
+    retries: tuple[FailedTry, ...] = ()
+
+    @classmethod
+    def of(cls, error: BaseException, component: str, kind: FaultKind, retries: tuple[FailedTry, ...] = ()) -> Fault:
+        try:
+            message = str(error)
+            trace = format_exception(error)
+        except Exception as unspeakable:  # noqa: BLE001  # user code: a fault must come of it, whatever it raises
+            message = f"{type(error).__name__}, which cannot say its message: {type(unspeakable).__name__}"
+            trace = "".join(traceback.format_tb(error.__traceback__))
+        return cls(
+            component=component,
+            kind=kind,
+            exception_class=f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
+            message=message[:MESSAGE_CHARACTERS],
+            stacktrace=trace[-STACKTRACE_CHARACTERS:],
+            attempts=len(retries) + 1,
+            occurred_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            retries=retries,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.component}: {self.exception_class}: {self.message}"

@@ -1,0 +1,67 @@
+"""What Airflow hands to the Spark driver: the job, and apart from it the settings that hold secrets."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.strict_json import Document
+
+# Spark redacts properties whose name says "secret" in its UI, its event log and its own logging.
+JOB_PROPERTY = "spark.kpipe.job"
+SETTINGS_PROPERTY = "spark.kpipe.secret.kafka"
+
+DRIVER_IS_UP = "the driver is up and has its settings"
+"""What the driver says first: the file that held its secrets is removed then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Document):
+    """One pipeline, the plan of one run of it, and which attempt at that run this is."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    pipeline: KafkaPipeline
+    plan: Plan
+    attempt: str = "first"
+    """Attempts are ordered: a later one takes the partitions of an earlier one over."""
+    deadline: float | None = None
+    """In seconds since 1970, when all partitions yield."""
+    redrive: Redrive | None = None
+    """What to do with dead letters; the plan is one of their topic then."""
+
+    def lease(self, task: int) -> Lease:
+        return Lease(self.plan.created_at, self.attempt, task)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KafkaSettings(Document):
+    """librdkafka settings of both ends, and those of their schema registries, if they have some.
+
+    Has no repr: it would show the secrets.
+    """
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    source: Mapping[str, str]
+    destination: Mapping[str, str]
+    source_registry: Mapping[str, str] = field(default_factory=dict)
+    destination_registry: Mapping[str, str] = field(default_factory=dict)
+
+
+def pack(document: Document) -> str:
+    """One line of ASCII that a Java properties file takes as it is; a plan of 1,000 ranges has about 10 kB."""
+    text = json.dumps(document.to_json(), separators=(",", ":"))
+    return base64.urlsafe_b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def unpack(packed: str) -> Any:
+    return json.loads(gzip.decompress(base64.urlsafe_b64decode(packed)))

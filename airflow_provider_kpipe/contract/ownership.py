@@ -1,0 +1,46 @@
+"""Pure: what a worker that takes a partition on finds there, and where it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
+
+
+def take_on(
+    planned: PartitionRange,
+    plan: Plan,
+    lease: Lease,
+    stored: int | None,
+    metadata: str | None,
+    others: Iterable[Span] = (),
+) -> PartitionProgress:
+    """Go on from what this run stored, or from what the run before stored after the plan was made.
+
+    Where a later lease is on the partition, it is revoked: its owner has fenced us, or is about to.
+
+    :param others: what the run before completed in pieces beyond the first
+    """
+    found = StoredProgress.from_metadata(metadata)
+    if stored is None or found is None:
+        return PartitionProgress.not_started(planned)
+    if found.lease is not None and found.lease > lease:
+        return PartitionProgress.revoked(planned, found.run_key)
+    if found.run_key == plan.run_key:
+        return PartitionProgress.of(planned, plan.run_key, stored, metadata)
+    # Its own checkpoint may have come while it was still at work.
+    published = planned.committed_by is not None and planned.committed_by in (found.run_key, found.took_over)
+    same_base = found.base == planned.committed or published
+    if plan.continues_group and found.continues_group and same_base:
+        completed = CompletedOffsets(planned.start, [(found.start, stored), *others])
+        for start, end in found.done:
+            completed.add(start, end)
+        if completed.highest_completed >= planned.start:
+            done = ((planned.start, completed.next_offset), *completed.beyond)
+            next_offset = completed.next_offset
+            return PartitionProgress(planned, next_offset, Counts(), True, None, took_over=found.run_key, done=done)
+    return PartitionProgress.not_started(planned)

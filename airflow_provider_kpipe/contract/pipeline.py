@@ -1,0 +1,211 @@
+"""What a user declares once: source, segments, destination, dead letter, delivery."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
+
+from airflow_provider_kpipe.contract.plan import IsolationLevel
+from airflow_provider_kpipe.contract.policies import IMPORT_PATH, DeadLetterBudget, RetryPolicy, check_on_fault
+from airflow_provider_kpipe.contract.scaling import PartitionScaling
+from airflow_provider_kpipe.contract.strict_json import Document
+
+Delivery: TypeAlias = Literal["exactly_once", "at_least_once"]
+OnDataLoss: TypeAlias = Literal["stop_partition", "skip"]
+DeadLetterDialect: TypeAlias = Literal["kpipe", "connect", "spring", "streams"]
+DeadLetterFormat: TypeAlias = Literal["raw", "envelope"]
+Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Partitioner: TypeAlias = Literal[
+    "random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"
+]
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# The broker ends a transaction after 15 minutes (transaction.max.timeout.ms); a chunk is one transaction.
+LONGEST_CHUNK_SECONDS = 600
+
+
+class PipelineError(ValueError):
+    """A pipeline is declared in a way that cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """The topic that is read, and the Airflow connection it is reached by."""
+
+    topic: str
+    conn_id: str = "kafka_default"
+    isolation_level: IsolationLevel = "read_committed"
+    on_data_loss: OnDataLoss = "stop_partition"
+    """What to do where records of the range have left the topic before they were read."""
+    correlation_header: str | None = None
+    """The header that holds a record's correlation id; where it is missing, the id is made of the coordinates."""
+
+    def __post_init__(self) -> None:
+        _check_topic(self.topic, "source")
+        _check_choice("KafkaSource.isolation_level", self.isolation_level, IsolationLevel)
+        _check_choice("KafkaSource.on_data_loss", self.on_data_loss, OnDataLoss)
+        if self.correlation_header == "":
+            raise PipelineError("correlation_header is empty: name a header, or leave it out")
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaDestination:
+    """The topic that is written. Without a connection of its own it is on the source's cluster."""
+
+    topic: str
+    conn_id: str | None = None
+    keep_partition: bool = False
+    keep_timestamp: bool = True
+    # Java producers' placement of keys, so that both agree where a key lives.
+    partitioner: Partitioner = "murmur2_random"
+    compression: Compression = "none"
+    copy_headers: bool = True
+    drop_headers: Sequence[str] = ()
+    """Headers that do not go along, by name."""
+    stamp_source: bool = False
+    """Adds kpipe-source-topic, -partition and -offset, for readers who remove duplicates."""
+
+    def __post_init__(self) -> None:
+        _check_topic(self.topic, "destination")
+        if isinstance(self.drop_headers, str):
+            raise PipelineError(f"drop_headers={self.drop_headers!r} must be a list of names, not one string")
+        object.__setattr__(self, "drop_headers", tuple(self.drop_headers))
+        _check_choice("KafkaDestination.partitioner", self.partitioner, Partitioner)
+        _check_choice("KafkaDestination.compression", self.compression, Compression)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaDeadLetter:
+    """The topic that takes the records which could not pass. It is on the destination's cluster."""
+
+    topic: str
+    dialect: DeadLetterDialect = "kpipe"
+    """Whose header names tell of the fault: ours, Kafka Connect's, spring-kafka's or Kafka Streams'."""
+    format: DeadLetterFormat = "raw"
+    """The record as it came, or one JSON document with the record and everything about its fault."""
+    mapper: str | None = None
+    """Import path of a function from a `DeadLetter` to key, value and headers, which then decides instead."""
+
+    def __post_init__(self) -> None:
+        _check_topic(self.topic, "dead letter")
+        _check_choice("KafkaDeadLetter.dialect", self.dialect, DeadLetterDialect)
+        _check_choice("KafkaDeadLetter.format", self.format, DeadLetterFormat)
+        if self.mapper is not None:
+            self._check_mapper(self.mapper)
+
+    def _check_mapper(self, path: str) -> None:
+        if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
+            raise PipelineError(f"KafkaDeadLetter.mapper={path!r} is no import path: use 'module:function'")
+        for name, chosen, default in (("format", self.format, "raw"), ("dialect", self.dialect, "kpipe")):
+            if chosen != default:
+                raise PipelineError(
+                    f"KafkaDeadLetter has mapper={path!r} and {name}={chosen!r}: the mapper makes key, value and "
+                    f"headers itself, so nothing would read the {name}; leave one of the two out"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaPipeline(Document):
+    """A Kafka-to-Kafka pipeline. Segments are import paths, resolved on the executors."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    name: str
+    source: KafkaSource
+    destination: KafkaDestination
+    segments: Sequence[str] = ()
+    dead_letter: KafkaDeadLetter | None = None
+    group_id: str | None = None
+    delivery: Delivery = "exactly_once"
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    on_fault: str | None = None
+    """dead_letter, skip, stop_partition, stop_pipeline, or the import path of a function that chooses one. By
+    default a dead letter where there is a topic for it, and otherwise the partition stops."""
+    max_dead_letters: int | None = None
+    max_dead_letter_ratio: float | None = None
+    partitions: PartitionScaling = field(default_factory=PartitionScaling)
+    chunk_records: int = 200_000
+    chunk_seconds: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise PipelineError("a pipeline needs a name: it is its consumer group unless group_id is given")
+        if isinstance(self.segments, str):
+            raise PipelineError(f"segments={self.segments!r} must be a list of import paths, not one string")
+        object.__setattr__(self, "segments", tuple(self.segments))
+        for path in self.segments:
+            if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
+                raise PipelineError(f"segment {path!r} of pipeline {self.name!r} is no import path: use 'module:name'")
+        _check_choice("KafkaPipeline.delivery", self.delivery, Delivery)
+        check_on_fault(self.on_fault, self.dead_letter is not None)
+        DeadLetterBudget(self.max_dead_letters, self.max_dead_letter_ratio)
+        self._check_topics()
+        self._check_chunk()
+        if self.delivery == "exactly_once" and self.destination_conn_id != self.source.conn_id:
+            raise PipelineError(
+                f"pipeline {self.name!r} asks for exactly_once from connection {self.source.conn_id!r} to "
+                f"{self.destination_conn_id!r}: a transaction covers one cluster only; "
+                "use one connection for both, or delivery='at_least_once'"
+            )
+
+    @property
+    def group(self) -> str:
+        return self.group_id or self.name
+
+    @property
+    def fault_action(self) -> str:
+        """The action, or the import path of what chooses it."""
+        return self.on_fault or ("dead_letter" if self.dead_letter else "stop_partition")
+
+    @property
+    def budget(self) -> DeadLetterBudget:
+        return DeadLetterBudget(self.max_dead_letters, self.max_dead_letter_ratio)
+
+    @property
+    def destination_conn_id(self) -> str:
+        return self.destination.conn_id or self.source.conn_id
+
+    @property
+    def written_topics(self) -> tuple[str, ...]:
+        return (self.destination.topic, *([self.dead_letter.topic] if self.dead_letter else []))
+
+    @property
+    def needed_topics(self) -> tuple[str, ...]:
+        """Those that have to be there before a run begins."""
+        events = self.partitions.events_topic
+        return (*self.written_topics, *([events] if events else []))
+
+    def _check_topics(self) -> None:
+        for role, topic in zip(("destination", "dead letter"), self.written_topics, strict=False):
+            if topic == self.source.topic:
+                raise PipelineError(
+                    f"pipeline {self.name!r} reads {topic!r} and has it as {role} topic: "
+                    "each run would read what the last one wrote; name another topic"
+                )
+        if len(set(self.written_topics)) < len(self.written_topics):
+            raise PipelineError(
+                f"pipeline {self.name!r} has {self.destination.topic!r} as destination and as dead letter topic: "
+                "readers could not tell them apart; name another topic"
+            )
+
+    def _check_chunk(self) -> None:
+        if type(self.chunk_records) is not int or self.chunk_records < 1:
+            raise PipelineError(f"chunk_records={self.chunk_records!r}: a chunk has a whole number of records from 1")
+        seconds = self.chunk_seconds
+        if type(seconds) not in (int, float) or not 0 < seconds <= LONGEST_CHUNK_SECONDS:
+            raise PipelineError(
+                f"chunk_seconds={seconds!r}: choose between 0 and {LONGEST_CHUNK_SECONDS}; "
+                "the broker aborts transactions of 15 minutes"
+            )
+
+
+def _check_topic(topic: str, role: str) -> None:
+    if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+        raise PipelineError(f"{role} topic {topic!r}: a topic has 1 to 249 of the characters a-z A-Z 0-9 . _ -")
+
+
+def _check_choice(name: str, value: Any, choices: Any) -> None:
+    if value not in get_args(choices):
+        raise PipelineError(f"{name}={value!r}: use one of {', '.join(map(repr, get_args(choices)))}")

@@ -1,0 +1,207 @@
+"""How far a run has come: what a worker stores beside an offset, and what Airflow reads of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+
+# The broker refuses offset metadata above 4,096 bytes (offset.metadata.max.bytes).
+METADATA_BYTES = 4096
+STOP_REASON_CHARACTERS = 600
+
+Ending: TypeAlias = Literal["stopped", "yielded", "revoked"]
+"""Before its end, a partition stops at a fault, is yielded at a safe point, or is taken over by a newer run."""
+PartitionState: TypeAlias = Literal["waiting", "running", "stopped", "yielded", "revoked", "complete"]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the records of a range so far. The one mutable value: a worker counts in it."""
+
+    read: int = 0
+    written: int = 0
+    dead_lettered: int = 0
+    filtered: int = 0
+    skipped: int = 0
+    retried: int = 0
+    lost: int = 0
+    named: dict[str, int] = field(default_factory=dict)
+    """What segments count, by name."""
+
+    def __add__(self, other: Counts) -> Counts:
+        names = self.named.keys() | other.named.keys()
+        return Counts(
+            **{name: getattr(self, name) + getattr(other, name) for name in _OWN_COUNTS},
+            named={name: self.named.get(name, 0) + other.named.get(name, 0) for name in sorted(names)},
+        )
+
+    def copy(self) -> Counts:
+        return dataclasses.replace(self, named=dict(self.named))
+
+
+_OWN_COUNTS = tuple(each.name for each in dataclasses.fields(Counts) if each.name != "named")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProgress(Document):
+    """The metadata of a stored offset: whose it is, and what stands behind it."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    run_key: str
+    start: int
+    base: int | None
+    """The group's committed offset when the run was planned."""
+    continues_group: bool
+    counts: Counts
+    stopped: str | None = None
+    """Why the worker gave the partition up before its end, in one line."""
+    stops_attempt: str | None = None
+    """The attempt of the run that should stop in all its partitions, if this one stopped for all of them."""
+    ended: Ending | None = None
+    """In which way, where `stopped` says why."""
+    lease: Lease | None = None
+    """Who stored it."""
+    took_over: str | None = None
+    """The run whose stored offset this one went on from."""
+    slots: int = 1
+    """How many pieces the range is cut into; the first one's progress speaks for all in what follows."""
+    done: Spans = ()
+    """Spans of the range that were completed before this run."""
+    seconds: float = 0.0
+    """How long records have been read and handled."""
+
+    def to_metadata(self) -> str:
+        full = self.stopped
+        # The last resort is shorter than the `null` of a range that goes on.
+        for reason in (full and full[:STOP_REASON_CHARACTERS], full and full[:100], full and full[:20], full and "?"):
+            text = self._as_text(reason)
+            if len(text.encode()) <= METADATA_BYTES:
+                return text
+        raise DocumentError(
+            f"the run key {self.run_key[:80]!r}... makes offset metadata of {len(text.encode())} bytes, "
+            f"and the broker takes {METADATA_BYTES}: use a shorter DAG id, run id or task id"
+        )
+
+    def _as_text(self, stopped: str | None) -> str:
+        document = dataclasses.replace(self, stopped=stopped).to_json()
+        return json.dumps(document, separators=(",", ":"))
+
+    @classmethod
+    def from_metadata(cls, metadata: str | None) -> StoredProgress | None:
+        """None for an offset that no worker of this version stored."""
+        try:
+            return cls.from_json(json.loads(metadata or ""))
+        except (json.JSONDecodeError, DocumentError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """One range of a plan and how far it has come."""
+
+    range: PartitionRange
+    next_offset: int
+    counts: Counts
+    started: bool
+    stopped: str | None
+    ended: Ending | None = None
+    took_over: str | None = None
+    done: Spans = ()
+    """Spans that earlier runs have completed, which need no reading."""
+    beyond: Spans = ()
+    """Spans that are completed above the next offset."""
+    seconds: float = 0.0
+    """How long records have been read and handled; of pieces, all together."""
+
+    @classmethod
+    def of(
+        cls, planned: PartitionRange, run_key: str, stored: int | None, metadata: str | None, planned_at: str = ""
+    ) -> PartitionProgress:
+        """Read a stored offset as progress of this run; of another run's, only that it is newer counts."""
+        progress = StoredProgress.from_metadata(metadata)
+        if stored is None or progress is None:
+            return cls.not_started(planned)
+        if progress.run_key != run_key:
+            newer = bool(planned_at) and progress.lease is not None and progress.lease.planned_at > planned_at
+            return cls.revoked(planned, progress.run_key) if newer else cls.not_started(planned)
+        told = (progress.stopped, progress.ended, progress.took_over, progress.done)
+        return cls(planned, stored, progress.counts, True, *told, seconds=progress.seconds)
+
+    @classmethod
+    def of_pieces(cls, planned: PartitionRange, pieces: Sequence[PartitionProgress]) -> PartitionProgress:
+        """The progress of a range from that of its pieces, of which the first speaks for the partition."""
+        first, *others = pieces
+        if first.ended == "revoked" or (not (others or first.done or planned.done)):
+            return dataclasses.replace(first, range=planned)
+        completed = CompletedOffsets(planned.start)
+        for each in pieces:
+            completed.add(each.range.start, each.next_offset)
+        for start, end in (*planned.done, *first.done):
+            completed.add(start, end)
+        unfinished = [each for each in pieces if not each.complete and each.stopped]
+        return cls(
+            planned,
+            completed.next_offset,
+            sum((each.counts for each in pieces), Counts()),
+            any(each.started for each in pieces),
+            unfinished[0].stopped if unfinished else None,
+            unfinished[0].ended if unfinished else None,
+            first.took_over,
+            first.done,
+            completed.beyond,
+            sum(each.seconds for each in pieces),
+        )
+
+    @classmethod
+    def not_started(cls, planned: PartitionRange) -> PartitionProgress:
+        return cls(planned, planned.start, Counts(), started=False, stopped=None)
+
+    @classmethod
+    def revoked(cls, planned: PartitionRange, owner: str) -> PartitionProgress:
+        """What this run had stored is the newer run's by now, which went on from it."""
+        return cls(planned, planned.start, Counts(), False, f"run {owner} took the partition over", "revoked")
+
+    def with_done(self, done: Spans) -> PartitionProgress:
+        return dataclasses.replace(self, done=done)
+
+    @property
+    def complete(self) -> bool:
+        return self.next_offset >= self.range.end
+
+    @property
+    def state(self) -> PartitionState:
+        if self.complete:
+            return "complete"
+        if self.stopped:
+            return self.ended or "stopped"
+        return "running" if self.started else "waiting"
+
+    @property
+    def records_per_second(self) -> float:
+        """While workers were at it."""
+        return round(self.counts.read / self.seconds, 1) if self.seconds else 0.0
+
+    @property
+    def fraction(self) -> float:
+        return 1.0 if not len(self.range) else (self.next_offset - self.range.start) / len(self.range)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "partition": self.range.partition,
+            "start": self.range.start,
+            "end": self.range.end,
+            "stored": self.next_offset,
+            "state": self.state,
+            "stopped": self.stopped,
+            "records_per_second": self.records_per_second,
+            **dataclasses.asdict(self.counts),
+        }

@@ -1,0 +1,116 @@
+"""A redrive as a person asks for it in a form, checked field by field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from airflow_provider_kpipe.contract.dead_letter import Coordinates
+from airflow_provider_kpipe.contract.form_fields import (
+    EMPTY,
+    FormError,
+    moment,
+    number_from_one,
+    offset_range,
+    refuse_unknown,
+    yes_or_no,
+)
+from airflow_provider_kpipe.contract.offsets import Earliest, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.redrive import TARGETS, RedriveTarget, Selection
+
+FIELDS = (
+    "occurred_from",
+    "occurred_until",
+    "exception_class",
+    "pipeline",
+    "record",
+    "start_offsets",
+    "end_offsets",
+    "target",
+    "max_attempts",
+    "dry_run",
+)
+ANY_PIPELINE = "*"
+_RECORD = re.compile(r"([A-Za-z0-9._-]+)[-:/](\d+)[-:/](\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveRequest:
+    """Which dead letters, from which range of their topic, and what to do with them."""
+
+    selection: Selection
+    start: OffsetLimit
+    end: OffsetLimit
+    target: RedriveTarget
+    max_attempts: int | None
+    dry_run: bool
+
+    @classmethod
+    def from_form(
+        cls, form: Mapping[str, Any], *, pipeline: str, target: RedriveTarget, max_attempts: int | None
+    ) -> RedriveRequest:
+        """What the form does not ask for is as the DAG says: `pipeline`, `target` and `max_attempts`."""
+        refuse_unknown(form, FIELDS)
+        start, end = offset_range(form)
+        if "max_attempts" in form:
+            max_attempts = number_from_one("max_attempts", form["max_attempts"])
+        return cls(
+            selection=_selection(form, pipeline),
+            start=start or Earliest(),
+            end=end or Latest(),
+            target=_target(form.get("target"), target),
+            max_attempts=max_attempts,
+            dry_run=yes_or_no("dry_run", form.get("dry_run", False)),
+        )
+
+
+def _selection(form: Mapping[str, Any], pipeline: str) -> Selection:
+    wanted = _text("pipeline", form.get("pipeline")) or pipeline
+    occurred_from, occurred_until = (
+        None if form.get(name) in EMPTY else moment(name, form[name]).timestamp_ms
+        for name in ("occurred_from", "occurred_until")
+    )
+    if occurred_from is not None and occurred_until is not None and occurred_until <= occurred_from:
+        raise FormError(
+            f"The time ends ({form['occurred_until']}) before it starts ({form['occurred_from']}). "
+            "occurred_until has to be later than occurred_from."
+        )
+    return Selection(
+        pipeline=None if wanted == ANY_PIPELINE else wanted,
+        exception_class=_text("exception_class", form.get("exception_class")),
+        occurred_from=occurred_from,
+        occurred_until=occurred_until,
+        record=_record(form.get("record")),
+    )
+
+
+def _text(name: str, value: Any) -> str | None:
+    if value in EMPTY:
+        return None
+    if not isinstance(value, str):
+        raise FormError(f"{name} is {value!r}. Write a name.")
+    return value.strip() or None
+
+
+def _record(value: Any) -> Coordinates | None:
+    text = _text("record", value)
+    if text is None:
+        return None
+    found = _RECORD.fullmatch(text)
+    if found is None:
+        raise FormError(
+            f"record is {value!r}, which names no record. Write topic, partition and offset, like orders-3-1042."
+        )
+    topic, partition, offset = found.groups()
+    return Coordinates(topic, int(partition), int(offset))
+
+
+def _target(value: Any, otherwise: RedriveTarget) -> RedriveTarget:
+    if value in EMPTY:
+        return otherwise
+    for target in TARGETS:
+        if value == target:
+            return target
+    raise FormError(f"target is {value!r}. Choose {' or '.join(TARGETS)}.")

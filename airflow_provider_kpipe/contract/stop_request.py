@@ -1,0 +1,42 @@
+"""Asks a running job to give its partitions up: stored in Kafka, which reaches it on any cluster."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+
+STOP_SUFFIX = ".stop"
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest(Document):
+    """The metadata of an offset in the plan's stop group, which means nothing otherwise."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    attempt: str
+    reason: str
+
+    def to_metadata(self) -> str:
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+    @classmethod
+    def from_metadata(cls, metadata: str | None) -> StopRequest | None:
+        """None where nobody has asked anything."""
+        try:
+            return cls.from_json(json.loads(metadata or ""))
+        except (json.JSONDecodeError, DocumentError):
+            return None
+
+
+def stop_group_of(plan: Plan) -> str:
+    return plan.progress_group + STOP_SUFFIX
+
+
+def stop_partition_of(plan: Plan) -> int:
+    """The partition whose offset in the stop group holds the request."""
+    return min(each.partition for each in plan.ranges)

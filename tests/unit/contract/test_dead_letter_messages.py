@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from letters import BYTES, FAULT, HEADERS, LETTER, letters
+
+from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, Header
+from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS, FAULT_HEADERS, Dialect
+from airflow_provider_kpipe.contract.dead_letter_messages import (
+    DeadLetterMessage,
+    has_fault_headers,
+    read_dead_letter,
+    write_envelope,
+    write_raw,
+)
+
+Write = Callable[[DeadLetter, Dialect], DeadLetterMessage]
+
+every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+every_format = pytest.mark.parametrize("write", [write_raw, write_envelope], ids=["raw", "envelope"])
+
+
+@every_format
+@every_dialect
+@given(letter=letters())
+def test_a_letter_comes_back_as_it_was_written(write: Write, dialect: Dialect, letter: DeadLetter) -> None:
+    assert read_dead_letter(*write(letter, dialect)) == letter
+
+
+@every_dialect
+@given(letter=letters())
+def test_the_records_own_headers_come_first_untouched_and_in_order(dialect: Dialect, letter: DeadLetter) -> None:
+    written = write_raw(letter, dialect)
+    assert tuple(written.headers[: len(letter.headers)]) == letter.headers
+    assert all(name in FAULT_HEADERS for name, _ in written.headers[len(letter.headers) :])
+    assert (written.key, written.value) == (letter.key, letter.value)
+
+
+@every_dialect
+def test_an_envelope_keeps_the_key_and_has_the_records_headers_inside_only(dialect: Dialect) -> None:
+    written = write_envelope(LETTER, dialect)
+    assert written.key == LETTER.key
+    assert {name for name, _ in written.headers} <= FAULT_HEADERS
+    assert dict(written.headers)["kpipe-dead-letter-format"] == b"envelope"
+
+
+@every_format
+@every_dialect
+def test_what_is_dead_again_and_again_does_not_grow(write: Write, dialect: Dialect) -> None:
+    sizes = []
+    letter = LETTER
+    for times in range(1, 6):
+        assert letter.attempt == times
+        written = write(letter, dialect)
+        sizes.append((len(written.headers), len(written.value)))
+        previous = read_dead_letter(*written)
+        assert previous
+        arrived = replace(
+            LETTER,
+            key=written.key,
+            value=written.value,
+            headers=tuple(written.headers),
+            source=Coordinates("orders.dead", 3, 5, 1_700_000_000_000, "create_time"),
+        )
+        letter = arrived.after(previous)
+    assert letter.headers == LETTER.headers
+    assert sizes[1:] == [sizes[1]] * 4
+
+
+@given(
+    dialects=st.lists(st.sampled_from(list(DIALECTS.values())), min_size=2, max_size=4),
+    writes=st.lists(st.sampled_from([write_raw, write_envelope]), min_size=4, max_size=4),
+)
+def test_a_letter_may_pass_through_dialects_and_formats(dialects: list[Dialect], writes: list[Write]) -> None:
+    letter = LETTER
+    for dialect, write in zip(dialects, writes):  # noqa: B905  # there are more formats than are needed
+        previous = read_dead_letter(*write(letter, dialect))
+        assert previous == letter
+        letter = replace(LETTER, fault=replace(FAULT, message="later")).after(previous)
+    assert letter.attempt == len(dialects) + 1
+    assert letter.first
+    assert letter.first.message == FAULT.message
+    assert (letter.key, letter.value, letter.headers) == (LETTER.key, LETTER.value, LETTER.headers)
+
+
+BY_OTHERS: dict[str, list[Header]] = {
+    "connect": [
+        ("__connect.errors.topic", b"orders"),
+        ("__connect.errors.partition", b"3"),
+        ("__connect.errors.offset", b"5"),
+        ("__connect.errors.connector.name", b"jdbc-sink"),
+        ("__connect.errors.task.id", b"0"),
+        ("__connect.errors.stage", b"VALUE_CONVERTER"),
+        ("__connect.errors.class.name", b"org.apache.kafka.connect.json.JsonConverter"),
+        ("__connect.errors.exception.class.name", b"org.apache.kafka.connect.errors.DataException"),
+        ("__connect.errors.exception.message", b"no schema"),
+    ],
+    "spring": [
+        ("kafka_dlt-exception-fqcn", b"org.apache.kafka.connect.errors.DataException"),
+        ("kafka_dlt-exception-cause-fqcn", b"java.lang.IllegalStateException"),
+        ("kafka_dlt-exception-message", b"no schema"),
+        ("kafka_dlt-exception-stacktrace", b"at ..."),
+        ("kafka_dlt-original-topic", b"orders"),
+        ("kafka_dlt-original-partition", b"\x00\x00\x00\x03"),
+        ("kafka_dlt-original-offset", b"\x00\x00\x00\x00\x00\x00\x00\x05"),
+        ("kafka_dlt-original-timestamp", b"\x00\x00\x01\x8b\xcf\xe5\x68\x00"),
+        ("kafka_dlt-original-timestamp-type", b"CreateTime"),
+    ],
+    "streams": [
+        ("__streams.errors.exception", b"org.apache.kafka.connect.errors.DataException"),
+        ("__streams.errors.message", b"no schema"),
+        ("__streams.errors.stacktrace", None),
+        ("__streams.errors.topic", b"orders"),
+        ("__streams.errors.partition", b"3"),
+        ("__streams.errors.offset", b"5"),
+    ],
+}
+
+
+@pytest.mark.parametrize("headers", BY_OTHERS.values(), ids=BY_OTHERS)
+def test_a_letter_that_another_program_wrote_is_read(headers: list[Header]) -> None:
+    letter = read_dead_letter(b"k", b"v", [("own", b"1"), *headers])
+    assert letter
+    assert (letter.source.topic, letter.source.partition, letter.source.offset) == ("orders", 3, 5)
+    assert letter.fault.exception_class == "org.apache.kafka.connect.errors.DataException"
+    assert letter.fault.message == "no schema"
+    assert (letter.headers, letter.attempt, letter.first) == ((("own", b"1"),), 1, None)
+
+
+def test_of_two_other_programs_the_last_one_is_believed() -> None:
+    later = [(name, b"9" if name.endswith("offset") else raw) for name, raw in BY_OTHERS["connect"]]
+    letter = read_dead_letter(None, None, [*BY_OTHERS["streams"], *later])
+    assert letter
+    assert letter.source.offset == 9
+
+
+STAMPED: list[Header] = [
+    ("kpipe-source-topic", b"raw"),
+    ("kpipe-source-partition", b"0"),
+    ("kpipe-source-offset", b"42"),
+]
+
+
+@every_dialect
+def test_a_record_that_was_stamped_by_an_earlier_pipeline_keeps_its_stamp(dialect: Dialect) -> None:
+    stamped = replace(LETTER, headers=(("a", b"1"), *STAMPED))
+    written = write_raw(stamped, dialect)
+    assert tuple(written.headers[:4]) == stamped.headers
+    assert read_dead_letter(*written) == stamped
+
+
+def test_a_stamp_is_not_taken_for_what_another_program_says() -> None:
+    letter = read_dead_letter(None, None, [*STAMPED, *BY_OTHERS["connect"]])
+    assert letter
+    assert (letter.source.topic, letter.source.offset, letter.headers) == ("orders", 5, tuple(STAMPED))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("a", b"1")],
+        [("kpipe-run-key", b"a run"), ("kpipe-fault-kind", b"source")],
+        [*STAMPED],
+        [*STAMPED[:2], ("kpipe-source-offset", b"five"), ("kpipe-dead-letter-attempt", b"1")],
+        [*STAMPED[:2], ("kpipe-source-offset", None), ("kpipe-dead-letter-attempt", b"1")],
+        [*STAMPED, ("kpipe-dead-letter-attempt", b"0")],
+    ],
+    ids=["no headers", "others", "no coordinates", "an output", "no number", "null", "no attempt"],
+)
+def test_a_message_that_does_not_say_where_it_came_from_is_no_letter(headers: list[Header]) -> None:
+    assert read_dead_letter(b"k", b"v", headers) is None
+
+
+def test_details_that_cannot_be_read_are_passed_over() -> None:
+    headers = [
+        ("kpipe-fault-kind", b"weather") if name == "kpipe-fault-kind" else (name, raw)
+        for name, raw in DIALECTS["kpipe"].fault_headers(replace(LETTER, fault=replace(FAULT, kind="source")))
+    ]
+    letter = read_dead_letter(b"k", b"v", headers)
+    assert letter
+    assert (letter.fault.kind, letter.fault.message) == ("segment", "no amount")
+
+
+@pytest.mark.parametrize("value", [b"{}", b"no json", b"\xff", None], ids=repr)
+def test_of_an_envelope_that_was_changed_the_headers_still_tell(value: bytes | None) -> None:
+    written = write_envelope(LETTER, DIALECTS["kpipe"])
+    letter = read_dead_letter(written.key, value, written.headers)
+    assert letter
+    assert (letter.value, letter.source.offset, letter.pipeline) == (value, 5, "orders")
+
+
+@given(key=BYTES, value=BYTES, headers=st.lists(st.tuples(st.sampled_from(sorted(FAULT_HEADERS)), BYTES)))
+def test_nothing_that_is_read_raises(key: bytes | None, value: bytes | None, headers: list[Header]) -> None:
+    letter = read_dead_letter(key, value, headers)
+    assert letter is None or set(letter.headers) <= set(headers)
+
+
+@given(headers=HEADERS)
+def test_a_record_that_never_was_a_letter_has_no_fault_headers(headers: tuple[Header, ...]) -> None:
+    assert not has_fault_headers(headers)

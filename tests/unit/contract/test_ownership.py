@@ -1,0 +1,80 @@
+"""What a worker that takes a partition on goes on from."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.ownership import take_on
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+
+RANGE = PartitionRange(0, 100, 200, 100)
+PLANNED_AT = "2026-01-31T12:00:00.000+00:00"
+BEFORE, AFTER = "2026-01-31T11:00:00.000+00:00", "2026-01-31T13:00:00.000+00:00"
+PLAN = Plan(
+    run_key="mine",
+    pipeline="orders",
+    group="orders",
+    topic="orders",
+    topic_id="abc",
+    isolation_level="read_committed",
+    continues_group=True,
+    dry_run=False,
+    created_at=PLANNED_AT,
+    topic_partitions=4,
+    ranges=(RANGE,),
+)
+MINE = Lease(PLANNED_AT, "b", 1)
+
+
+def held(run_key: str, lease: Lease | None, base: int | None = 100, continues_group: bool = True) -> str:
+    counts = Counts(read=7, written=7)
+    return StoredProgress(run_key, 100, base, continues_group, counts, lease=lease).to_metadata()
+
+
+def test_a_partition_that_nobody_has_worked_on_begins_at_the_start() -> None:
+    found = take_on(RANGE, PLAN, MINE, None, None)
+    assert (found.next_offset, found.counts, found.ended) == (100, Counts(), None)
+
+
+def test_metadata_of_somebody_else_altogether_means_nothing() -> None:
+    assert take_on(RANGE, PLAN, MINE, 150, "their own words").next_offset == 100
+
+
+def test_an_attempt_goes_on_from_what_the_one_before_stored() -> None:
+    found = take_on(RANGE, PLAN, MINE, 150, held("mine", Lease(PLANNED_AT, "a", 5)))
+    assert (found.next_offset, found.counts.read, found.took_over) == (150, 7, None)
+
+
+def test_an_attempt_that_comes_too_late_leaves_the_later_one_alone() -> None:
+    for later in (Lease(PLANNED_AT, "c", 0), Lease(PLANNED_AT, "b", 2)):
+        found = take_on(RANGE, PLAN, MINE, 150, held("mine", later))
+        assert (found.state, found.next_offset) == ("revoked", 100)
+
+
+def test_an_older_run_is_taken_over_from_where_it_stands() -> None:
+    found = take_on(RANGE, PLAN, MINE, 150, held("theirs", Lease(BEFORE, "z", 5)))
+    assert (found.next_offset, found.counts, found.took_over) == (150, Counts(), "theirs")
+
+
+def test_it_may_stand_beyond_our_end() -> None:
+    found = take_on(RANGE, PLAN, MINE, 250, held("theirs", Lease(BEFORE, "z", 5)))
+    assert (found.next_offset, found.state) == (250, "complete")
+
+
+def test_an_older_run_from_another_base_is_no_help() -> None:
+    assert take_on(RANGE, PLAN, MINE, 150, held("theirs", Lease(BEFORE, "z", 5), base=90)).next_offset == 100
+
+
+def test_a_run_over_a_window_neither_takes_over_nor_is_taken_over() -> None:
+    window = dataclasses.replace(PLAN, continues_group=False)
+    assert take_on(RANGE, window, MINE, 150, held("theirs", Lease(BEFORE, "z", 5))).next_offset == 100
+    theirs = held("theirs", Lease(BEFORE, "z", 5), continues_group=False)
+    assert take_on(RANGE, PLAN, MINE, 150, theirs).next_offset == 100
+
+
+def test_a_newer_run_has_the_partition() -> None:
+    found = take_on(RANGE, PLAN, MINE, 150, held("theirs", Lease(AFTER, "a", 0)))
+    assert (found.state, found.stopped) == ("revoked", "run theirs took the partition over")

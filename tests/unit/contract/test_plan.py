@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+
+OFFSETS = st.integers(0, 2**62)
+
+
+def plan(*ranges: PartitionRange, group: str = "orders", topic: str = "orders") -> Plan:
+    return Plan(
+        run_key="dag/run/plan",
+        pipeline="orders",
+        group=group,
+        topic=topic,
+        topic_id="abc",
+        isolation_level="read_committed",
+        continues_group=True,
+        dry_run=False,
+        created_at="2026-01-31T12:00:00+00:00",
+        topic_partitions=4,
+        ranges=ranges,
+    )
+
+
+@st.composite
+def plans(draw: Callable[..., Any]) -> Plan:
+    ranges = []
+    for partition in draw(st.sets(st.integers(0, 999), max_size=5)):
+        start, length = draw(OFFSETS), draw(OFFSETS)
+        ranges.append(PartitionRange(partition, start, start + length, draw(st.none() | OFFSETS)))
+    return Plan(
+        run_key=draw(st.text()),
+        pipeline=draw(st.text()),
+        group=draw(st.text()),
+        topic=draw(st.text()),
+        topic_id=draw(st.text()),
+        isolation_level=draw(st.sampled_from(["read_committed", "read_uncommitted"])),
+        continues_group=draw(st.booleans()),
+        dry_run=draw(st.booleans()),
+        created_at=draw(st.text()),
+        topic_partitions=4,
+        ranges=tuple(ranges),
+    )
+
+
+@given(made=plans())
+@settings(deadline=None, max_examples=100)
+def test_a_plan_comes_back_from_json_as_it_went(made: Plan) -> None:
+    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+UNCUT: dict[str, Any] = {"cuts": [], "done": [], "slot": 0, "committed_by": None}
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"schema_version": 2}, "Plan.schema_version is 2"),
+    ({"schema_version": True}, "Plan.schema_version is True"),
+    ({"run_key": None}, "Plan.run_key: str is needed"),
+    ({"continues_group": "true"}, "Plan.continues_group: bool is needed"),
+    ({"dry_run": 0}, "Plan.dry_run: bool is needed"),
+    ({"isolation_level": "serializable"}, "Plan.isolation_level is str 'serializable'; it must be one of"),
+    ({"ranges": {}}, "Plan.ranges: a list is needed"),
+    ({"ranges": [[0, 1, 2, None]]}, "Plan.ranges[0]: a JSON object is needed"),
+    ({"ranges": [{"partition": 0, "start": 0, "end": 1}]}, "Plan.ranges[0] lacks committed, cuts"),
+    (
+        {"ranges": [{"partition": True, "start": 0, "end": 1, "committed": None, **UNCUT}]},
+        "Plan.ranges[0].partition: int is needed, not bool True",
+    ),
+    (
+        {"ranges": [{"partition": 0, "start": "0", "end": 1, "committed": None, **UNCUT}]},
+        "Plan.ranges[0].start: int is needed, not str '0'",
+    ),
+    (
+        {"ranges": [{"partition": 0, "start": 2, "end": 1, "committed": None, **UNCUT}]},
+        "Plan.ranges[0]: partition 0: the end 1 lies before the start 2",
+    ),
+    ({"topics": []}, "Plan does not know topics"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), REFUSED, ids=[said for _, said in REFUSED])
+def test_a_plan_that_does_not_fit_is_refused_with_the_path_of_the_field(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(DocumentError) as refusal:
+        Plan.from_json({**plan().to_json(), **changes})
+    assert said in str(refusal.value)
+
+
+def test_a_range_that_is_cut_is_worked_on_in_pieces_with_writers_of_their_own() -> None:
+    cut = plan(PartitionRange(1, 0, 90, 0, cuts=(40, 70), done=((50, 60),)), PartitionRange(2, 0, 30, None))
+    assert [(each.start, each.end, each.slot, each.done) for each in cut.ranges[0].pieces] == [
+        (0, 40, 0, ((50, 60),)),
+        (40, 70, 1, ((50, 60),)),
+        (70, 90, 2, ((50, 60),)),
+    ]
+    assert [[(each.partition, each.slot) for each in block] for block in cut.blocks] == [
+        [(1, 0)],
+        [(1, 1)],
+        [(2, 0)],
+        [(1, 2)],
+    ]
+    assert cut.transactional_ids == (
+        "kpipe/orders/orders/1",
+        "kpipe/orders/orders/1/1",
+        "kpipe/orders/orders/1/2",
+        "kpipe/orders/orders/2",
+    )
+
+
+@pytest.mark.parametrize("cuts", [(0,), (90,), (70, 40), (40, 40), (95,)])
+def test_cuts_lie_in_order_within_the_range(cuts: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="do not lie in order within the range"):
+        PartitionRange(1, 0, 90, 0, cuts=cuts)
+
+
+@pytest.mark.parametrize(("partitions", "writers"), [(1, 1), (100, 100), (101, 51), (200, 100), (1_000, 63)])
+def test_a_topic_has_a_hundred_writers_at_most(partitions: int, writers: int) -> None:
+    made = dataclasses.replace(
+        plan(*(PartitionRange(each, 0, 5, None) for each in range(partitions))), topic_partitions=partitions
+    )
+    assert len(made.transactional_ids) == len(made.blocks) == writers
+
+
+def test_a_partition_has_one_range() -> None:
+    twice = [PartitionRange(1, 0, 5, None), PartitionRange(1, 5, 9, None)]
+    with pytest.raises(ValueError, match="partition 1 of 'orders' has more than one range"):
+        plan(*twice)
+
+
+def test_a_partition_has_one_range_in_a_document_too() -> None:
+    document = plan(PartitionRange(1, 0, 5, None)).to_json()
+    with pytest.raises(DocumentError, match="Plan: partition 1"):
+        Plan.from_json({**document, "ranges": document["ranges"] * 2})
+
+
+def test_progress_is_kept_in_a_group_beside_the_public_one() -> None:
+    assert plan(group="orders").progress_group == progress_group_of("orders") == "orders.kpipe"
+
+
+def test_what_is_pending_holds_something_and_starts_with_the_longest() -> None:
+    short, empty, long = PartitionRange(0, 0, 5, None), PartitionRange(1, 7, 7, None), PartitionRange(2, 0, 50, None)
+    made = plan(short, empty, long)
+    assert made.pending == (long, short)
+    assert made.offsets_planned == 55
+
+
+def test_a_plan_of_empty_ranges_has_nothing_pending() -> None:
+    assert plan(PartitionRange(0, 3, 3, 3)).pending == ()
+
+
+def test_the_transactional_id_is_the_same_in_every_run() -> None:
+    first, later = plan(PartitionRange(0, 0, 5, None)), plan(PartitionRange(0, 5, 9, 5))
+    assert first.transactional_id(0) == later.transactional_id(0)
+
+
+@pytest.mark.parametrize(
+    "writers",
+    [
+        (("orders", "orders", 0), ("orders", "orders", 1)),
+        (("orders", "a", 0), ("orders", "b", 0)),
+        (("a", "orders", 0), ("b", "orders", 0)),
+        (("orders", "eu.orders", 0), ("orders.eu", "orders", 0)),
+        (("orders", "orders.1", 0), ("orders.orders", "1", 0)),
+    ],
+    ids=["partition", "topic", "group", "dot between group and topic", "digits"],
+)
+def test_only_the_same_group_topic_and_partition_fence_each_other(writers: tuple[tuple[str, str, int], ...]) -> None:
+    ids = [plan(group=group, topic=topic).transactional_id(partition) for group, topic, partition in writers]
+    assert all(one != other for one, other in pairwise(ids))

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.progress import (
+    METADATA_BYTES,
+    STOP_REASON_CHARACTERS,
+    Counts,
+    PartitionProgress,
+    PartitionState,
+    StoredProgress,
+)
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+
+# Ids of up to 250 characters each, as Airflow allows them for a DAG, a run and a task, and a map index.
+LONGEST_RUN_KEY = "/".join(["d" * 250, "r" * 250, "t" * 250]) + "[1023]"
+MANY = Counts(*[2**62] * 7)
+
+
+def stored(
+    run_key: str = "dag/run/plan", *, base: int | None = 10, counts: Counts | None = None, stopped: str | None = None
+) -> StoredProgress:
+    return StoredProgress(
+        run_key=run_key, start=10, base=base, continues_group=True, counts=counts or Counts(), stopped=stopped
+    )
+
+
+def test_counts_are_added_field_by_field() -> None:
+    assert Counts(1, 2, 3, 4, 5, 6, 7) + Counts(10, 20, 30, 40, 50, 60, 70) == Counts(11, 22, 33, 44, 55, 66, 77)
+
+
+def test_a_copy_of_counts_goes_its_own_way() -> None:
+    counts = Counts(read=1)
+    twin = counts.copy()
+    twin.read += 1
+    assert (counts.read, twin.read) == (1, 2)
+
+
+@given(
+    made=st.builds(
+        StoredProgress,
+        run_key=st.text(max_size=100),
+        start=st.integers(0, 2**62),
+        base=st.none() | st.integers(0, 2**62),
+        continues_group=st.booleans(),
+        counts=st.builds(Counts, *[st.integers(0, 2**62)] * 7),
+        stopped=st.none() | st.text(max_size=100),
+    )
+)
+@settings(deadline=None, max_examples=100)
+def test_stored_progress_comes_back_from_metadata_as_it_went(made: StoredProgress) -> None:
+    assert StoredProgress.from_metadata(made.to_metadata()) == made
+
+
+@given(reason=st.text(max_size=2_000))
+@settings(deadline=None, max_examples=100)
+def test_metadata_fits_the_broker_whatever_the_language_of_the_stop_reason(reason: str) -> None:
+    metadata = stored(LONGEST_RUN_KEY, counts=MANY, stopped=reason).to_metadata()
+    assert len(metadata.encode()) <= METADATA_BYTES
+
+
+@pytest.mark.parametrize("letter", ["a", '"', "\n", "é", "漢", "🙂"])
+def test_a_long_stop_reason_keeps_its_beginning(letter: str) -> None:
+    metadata = stored(LONGEST_RUN_KEY, counts=MANY, stopped=letter * 5_000).to_metadata()
+    found = StoredProgress.from_metadata(metadata)
+    assert len(metadata.encode()) <= METADATA_BYTES
+    assert found is not None
+    assert found.stopped is not None
+    assert 100 <= len(found.stopped) <= STOP_REASON_CHARACTERS
+    assert set(found.stopped) == {letter}
+
+
+@pytest.mark.parametrize("room", [50, 150, 1_000])
+def test_a_stop_reason_never_makes_the_progress_impossible_to_store(room: int) -> None:
+    run_key = "k" * (METADATA_BYTES - room - len(stored("").to_metadata()))
+    found = StoredProgress.from_metadata(stored(run_key, stopped="🙂" * 600).to_metadata())
+    assert found is not None
+    assert found.run_key == run_key
+    assert found.stopped
+
+
+@pytest.mark.parametrize("stopped", [None, "the broker is gone"])
+def test_a_run_key_that_is_too_long_is_refused_and_says_what_to_shorten(stopped: str | None) -> None:
+    with pytest.raises(DocumentError, match=r"the run key 'kkk.*shorter DAG id, run id or task id"):
+        stored("k" * 5_000, stopped=stopped).to_metadata()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        "",
+        "by hand",
+        "{",
+        "null",
+        "[]",
+        "{}",
+        json.dumps({**stored().to_json(), "schema_version": 2}),
+        json.dumps({**stored().to_json(), "start": "10"}),
+        json.dumps({**stored().to_json(), "base": True}),
+        json.dumps({**stored().to_json(), "lag": 1}),
+    ],
+)
+def test_an_offset_that_no_worker_of_this_version_stored_is_not_progress(metadata: str | None) -> None:
+    assert StoredProgress.from_metadata(metadata) is None
+
+
+RANGE = PartitionRange(3, 100, 200, 90)
+
+
+def test_progress_of_this_run_counts() -> None:
+    metadata = stored("mine", counts=Counts(read=20, written=20), stopped="why").to_metadata()
+    progress = PartitionProgress.of(RANGE, "mine", 120, metadata)
+    assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), started=True, stopped="why")
+
+
+@pytest.mark.parametrize(
+    ("offset", "metadata"),
+    [
+        (None, None),
+        (120, None),
+        (120, "by hand"),
+        (120, stored("another").to_metadata()),
+        (None, stored("mine").to_metadata()),
+    ],
+    ids=["nothing stored", "no metadata", "foreign metadata", "another run", "no offset"],
+)
+def test_what_another_run_stored_does_not_count(offset: int | None, metadata: str | None) -> None:
+    progress = PartitionProgress.of(RANGE, "mine", offset, metadata)
+    assert progress == PartitionProgress(RANGE, 100, Counts(), started=False, stopped=None)
+
+
+@pytest.mark.parametrize(
+    ("next_offset", "started", "stopped", "state", "fraction"),
+    [
+        (100, False, None, "waiting", 0.0),
+        (100, True, None, "running", 0.0),
+        (150, True, None, "running", 0.5),
+        (150, True, "fenced", "stopped", 0.5),
+        (200, True, None, "complete", 1.0),
+        (200, True, "at the very end", "complete", 1.0),
+    ],
+)
+def test_the_state_of_a_partition(
+    next_offset: int, started: bool, stopped: str | None, state: PartitionState, fraction: float
+) -> None:
+    progress = PartitionProgress(RANGE, next_offset, Counts(), started, stopped)
+    assert (progress.state, progress.fraction) == (state, fraction)
+    assert progress.complete == (state == "complete")
+
+
+def test_an_empty_range_is_complete_from_the_start() -> None:
+    progress = PartitionProgress.of(PartitionRange(0, 5, 5, 5), "mine", None, None)
+    assert (progress.state, progress.fraction) == ("complete", 1.0)
+
+
+def test_progress_is_shown_as_plain_json() -> None:
+    counts = Counts(read=50, written=49, dead_lettered=1)
+    shown = PartitionProgress(RANGE, 150, counts, True, None, seconds=0.4).to_json()
+    assert json.loads(json.dumps(shown)) == {
+        "partition": 3,
+        "start": 100,
+        "end": 200,
+        "stored": 150,
+        "state": "running",
+        "stopped": None,
+        "records_per_second": 125.0,
+        "read": 50,
+        "written": 49,
+        "dead_lettered": 1,
+        "filtered": 0,
+        "skipped": 0,
+        "retried": 0,
+        "lost": 0,
+        "named": {},
+    }
