@@ -1,0 +1,70 @@
+"""The environment of a sandbox Airflow: loopback only, SQLite, quick to start and to react."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Connection = Mapping[str, Any]
+
+LOCK_SECONDS = 60
+LOCAL_SPARK: Connection = {"conn_type": "spark", "host": "local[2]"}
+
+
+def kafka_connection(bootstrap_servers: str) -> Connection:
+    """A connection to a broker without authentication."""
+    return {"conn_type": "kafka", "extra": {"bootstrap.servers": bootstrap_servers}}
+
+
+def airflow_environment(
+    home: Path, dags: Path, port: int, connections: Mapping[str, Connection], environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """Variables for every process of one Airflow. Those of another Airflow in `environ` are left out."""
+    # Without bytecode files each of Airflow's processes would compile its thousand modules again.
+    inherited = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(("AIRFLOW_", "_AIRFLOW")) and name != "PYTHONDONTWRITEBYTECODE"
+    }
+    temporary = home / "tmp"
+    return {
+        **inherited,
+        "AIRFLOW_HOME": str(home),
+        # A writer that finds SQLite locked waits; by default it fails after five seconds.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={LOCK_SECONDS}",
+        **{f"AIRFLOW__{name}": value for name, value in _configuration(dags, port).items()},
+        **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in connections.items()},
+        # What a killed job leaves behind is removed with the home.
+        "TMPDIR": str(temporary),
+        "SPARK_LOCAL_DIRS": str(temporary),
+        "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData",
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), environ.get("PATH", os.defpath)]),
+    }
+
+
+def _configuration(dags: Path, port: int) -> dict[str, str]:
+    url = f"http://127.0.0.1:{port}"
+    return {
+        "API__HOST": "127.0.0.1",
+        "API__PORT": str(port),
+        "API__BASE_URL": url,
+        "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        # Nobody but this machine can reach it, and a demo should not ask for a password.
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "CORE__DAGS_FOLDER": str(dags),
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        # Runs are started by hand: one that the clock starts at a full hour would get between them.
+        "SCHEDULER__USE_JOB_SCHEDULE": "False",
+        # The executor starts a process for each of these, and there are 32 by default.
+        "CORE__PARALLELISM": "4",
+        "DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        "DAG_PROCESSOR__REFRESH_INTERVAL": "2",
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+        "WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+        "USAGE_DATA_COLLECTION__ENABLED": "False",
+    }

@@ -1,0 +1,41 @@
+"""What tests on a real Kafka share."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+
+MakeTopic = Callable[..., str]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in two processes, those that share an Airflow stay in one."""
+    for item in items:
+        if "airflow" in item.path.parent.name:
+            item.add_marker(pytest.mark.xdist_group("airflow"))
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[SandboxBroker]:
+    """One broker for the whole session; tests keep apart by their topics and groups.
+
+    A test that pauses, kills or restarts a broker takes one of its own.
+    """
+    with SandboxBroker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def make_topic(broker: SandboxBroker) -> MakeTopic:
+    """Makes a topic on the shared broker: `make_topic("orders", partitions=4)` gives its unique name."""
+
+    def make(prefix: str = "topic", partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
+        name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+        create_topics(broker.bootstrap_servers, name, partitions=partitions, config=config)
+        return name
+
+    return make
