@@ -1,0 +1,147 @@
+"""Records through a chain with batch segments: many at a time, written and counted one by one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.destination import Destination
+from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.outputs import write_outputs
+from kpipe_engine.record import Origin, SourceMessage
+from kpipe_engine.retry import Retries
+from kpipe_engine.rows import Row, record_of_row
+from kpipe_engine.stages import StageChain
+
+
+class BatchHandler:
+    """What is read at a time goes through the segments together."""
+
+    def __init__(
+        self, segments: StageChain, destination: Destination, faults: FaultPolicy, retries: Retries, origin: Origin
+    ) -> None:
+        self._segments = segments
+        self._destination = destination
+        self._faults = faults
+        self._retries = retries
+        self._origin = origin
+
+    def handle(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
+    ) -> int:
+        """All of them, whatever the clock says, or those before a record whose next try is not due yet."""
+        if not messages:
+            return 0
+        self._segments.count_into(counts.named)
+        self._segments.open()
+        named, retried = dict(counts.named), counts.retried
+        try:
+            handled = self._handle(messages, counts, known_faults, until)
+        except PartitionStoppedError as stop:
+            self._recount(_before(messages, stop.next_offset), known_faults, counts, named)
+            raise
+        if handled < len(messages) or counts.retried > retried:
+            self._recount(messages[:handled], known_faults, counts, named)
+        return handled
+
+    def rest(self) -> None:
+        self._retries.rest()
+
+    def close(self) -> None:
+        self._segments.close()
+
+    def _handle(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
+    ) -> int:
+        rows, failed = self._segments.process([each for each in messages if each.offset() not in known_faults])
+        if failed or known_faults or self._retries.tried:
+            return self._one_by_one(messages, rows, {**failed, **known_faults}, counts, until)
+        taken = self._destination.write_while_taken(rows)
+        begun = _first_of_its_record(rows, taken)
+        handled = len(messages) if begun == len(rows) else _position(messages, rows[begun])
+        counts.read += handled
+        counts.written += begun
+        counts.filtered += handled - len({id(row[0]) for row in rows[:begun]})
+        return handled + self._one_by_one(messages[handled:], rows[begun:], {}, counts, until, taken - begun)
+
+    def _one_by_one(
+        self,
+        messages: Sequence[SourceMessage],
+        rows: Sequence[Row],
+        stuck: Mapping[int, Fault | SegmentError],
+        counts: Counts,
+        until: float,
+        taken: int = 0,
+    ) -> int:
+        """Write or fault each record; of the first, `taken` outputs are on their way."""
+        outputs: dict[int, list[Row]] = defaultdict(list)
+        for row in rows:
+            outputs[row[0].offset()].append(row)
+        for handled, message in enumerate(messages):
+            fault, own = stuck.get(message.offset()), outputs[message.offset()]
+            if isinstance(fault, SegmentError):
+                try:
+                    fault, own = self._try_again(message, fault, counts, until)
+                except NotDueError:
+                    return handled
+            self._retries.tried.pop(message.offset(), None)
+            fault = fault or self._write(message, own, counts, 0 if handled else taken)
+            if fault is not None:
+                self._faults.take(message, fault, counts)
+            counts.read += 1
+        return len(messages)
+
+    def _try_again(
+        self, message: SourceMessage, error: SegmentError | None, counts: Counts, until: float
+    ) -> tuple[Fault | None, list[Row]]:
+        """By itself, from the record as it was read, until it passes or has had its tries."""
+        rows: list[Row] = []
+        while error is not None:
+            fault = self._retries.fault_or_wait(message.offset(), error, counts, until)
+            if fault is not None:
+                return fault, []
+            rows, failed = self._segments.process([message])
+            error = failed.get(message.offset())
+        return None, rows
+
+    def _recount(
+        self,
+        messages: Sequence[SourceMessage],
+        known_faults: Mapping[int, Fault],
+        counts: Counts,
+        named: Mapping[str, int],
+    ) -> None:
+        """Let the named counters say what segments count for these messages, which are all that is terminal.
+
+        Segments have counted for all that was read, and once more for each new try. A call counts for many records
+        at a time, so which of them it counted for can only be found by calling again.
+        """
+        if counts.named == named:
+            return
+        counts.named.clear()
+        counts.named.update(named)
+        self._segments.process([each for each in messages if each.offset() not in known_faults])
+
+    def _write(self, message: SourceMessage, rows: Sequence[Row], counts: Counts, taken: int) -> Fault | None:
+        records = (record_of_row(row, self._origin) for row in rows[taken:])
+        return write_outputs(self._destination, message, records, counts, taken)
+
+
+def _before(messages: Sequence[SourceMessage], next_offset: int | None) -> Sequence[SourceMessage]:
+    """Those that are terminal where the partition stops."""
+    return [] if next_offset is None else [each for each in messages if each.offset() < next_offset]
+
+
+def _first_of_its_record(rows: Sequence[Row], at: int) -> int:
+    """Where the outputs begin that belong to the record of the row at this position."""
+    while 0 < at < len(rows) and rows[at - 1][0] is rows[at][0]:
+        at -= 1
+    return at
+
+
+def _position(messages: Sequence[SourceMessage], row: Row) -> int:
+    return bisect_left(messages, row[0].offset(), key=lambda message: message.offset())

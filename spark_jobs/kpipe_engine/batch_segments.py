@@ -1,0 +1,78 @@
+"""A segment that takes Arrow batches, as a stage of its chain."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from airflow_provider_kpipe.segments import BatchOptions, StopPartitionError
+from kpipe_engine.arrow_batches import Batch, BatchError, matched
+from kpipe_engine.bisection import bisect_errors
+from kpipe_engine.errors import SegmentError
+from kpipe_engine.record import SourceMessage
+from kpipe_engine.rows import Row
+from kpipe_engine.segments import SegmentContext
+
+Piece: TypeAlias = list[Row] | Batch
+
+
+class BatchStage:
+    """One batch segment. Where another one follows, what it gives stays a batch."""
+
+    def __init__(
+        self, path: str, call: Callable[[Any], Any], options: BatchOptions, context: SegmentContext, gives_rows: bool
+    ) -> None:
+        self._path = path
+        self._call = call
+        self._options = options
+        self._context = context
+        self._gives_rows = gives_rows
+
+    def process(self, pieces: list[Piece], failed: dict[int, SegmentError]) -> list[Piece]:
+        given: list[Piece] = []
+        for part in (part for piece in pieces for part in _apart(piece)):
+            bisected = bisect_errors(len(part), partial(self._pass, part), indivisible=(BatchError, StopPartitionError))
+            given += bisected.results
+            messages = _messages(part) if bisected.errors else ()
+            for at, cause in bisected.errors.items():
+                error = SegmentError(self._path)
+                error.__cause__ = cause
+                failed[messages[at].offset()] = error
+        return given
+
+    def _pass(self, part: Piece, start: int, stop: int) -> Piece:
+        """One call. Rows become a batch, and a batch rows, in here: a record that cannot is found like any other."""
+        counted = dict(self._context.counters)
+        try:
+            batch = part.slice(start, stop) if isinstance(part, Batch) else Batch.of(part[start:stop])
+            result = matched(batch, self._call(batch.shown(self._options.headers)))
+            return result.rows() if self._gives_rows else result
+        except BaseException:
+            # A call that raised gave nothing, and counted nothing: its rows are called for again.
+            self._context.counters.clear()
+            self._context.counters.update(counted)
+            raise
+
+
+def _messages(piece: Piece) -> Sequence[SourceMessage]:
+    return piece.messages if isinstance(piece, Batch) else [row[0] for row in piece]
+
+
+def _apart(piece: Piece) -> list[Piece]:
+    """Pieces in which no source offset comes twice, so that it says of which row another one came.
+
+    Of records that have become several, the first go into the first piece, the second into the next, and so on.
+    """
+    messages = _messages(piece)
+    if len({id(message) for message in messages}) == len(messages):
+        return [piece]
+    turns: dict[int, int] = defaultdict(int)
+    parts: dict[int, list[int]] = defaultdict(list)
+    for at, message in enumerate(messages):
+        parts[turns[id(message)]].append(at)
+        turns[id(message)] += 1
+    if isinstance(piece, Batch):
+        return [piece.take(positions) for positions in parts.values()]
+    return [[piece[at] for at in positions] for positions in parts.values()]

@@ -1,0 +1,44 @@
+"""Finds, by halving, the few rows of a batch that make a call fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Bisected(Generic[Result]):
+    """What the calls that succeeded gave, in order, and the error of each row that could not pass."""
+
+    results: list[Result]
+    errors: dict[int, BaseException]
+
+
+def bisect_errors(
+    count: int,
+    call: Callable[[int, int], Result],
+    indivisible: type[BaseException] | tuple[type[BaseException], ...] = (),
+) -> Bisected[Result]:
+    """Call for the rows from 0 to `count`; where `call(start, stop)` raises, for each half of them.
+
+    A row that raises by itself has its error. An `indivisible` error is one of all rows it was raised over. With k
+    rows that cannot pass there are at most 1 + 2 k log2(count) calls, log2 rounded up; those that succeed have each
+    other row once.
+    """
+    results: list[Result] = []
+    errors: dict[int, BaseException] = {}
+    waiting = [(0, count)] if count else []
+    while waiting:
+        start, stop = waiting.pop()
+        try:
+            results.append(call(start, stop))
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: whatever it raises is its row's error
+            if stop - start == 1 or isinstance(error, indivisible):
+                errors.update(dict.fromkeys(range(start, stop), error))
+            else:
+                middle = (start + stop) // 2
+                waiting += [(middle, stop), (start, middle)]
+    return Bisected(results, errors)

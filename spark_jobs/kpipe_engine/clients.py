@@ -1,0 +1,69 @@
+"""Settings of the Kafka clients that a worker opens, and why each is set."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+
+Settings = Mapping[str, Any]
+
+log = logging.getLogger("kpipe.kafka")
+
+QUEUE_KBYTES = 48 * 1024
+# Long enough to sit out a broker that stops for a while, short enough to let readers go on after a crash.
+SHORTEST_TRANSACTION_TIMEOUT_MS = 60_000
+
+
+def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, Any]:
+    return {
+        # A bounded reader waits for the end of its range, and turns to the next one only when the fetch that it has
+        # sent comes back: an empty one should do so soon.
+        "fetch.wait.max.ms": 5,
+        # By default a full local queue stops fetching for a whole second, longer than it takes to empty it.
+        "fetch.queue.backoff.ms": 5,
+        "queued.min.messages": 100_000,
+        # Bounds a worker's memory, whatever the size of its range.
+        "queued.max.messages.kbytes": QUEUE_KBYTES,
+        **settings,
+        # The group holds the stored offsets. The consumer never joins it.
+        "group.id": progress_group_of(plan.group, slot),
+        "isolation.level": plan.isolation_level,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "enable.partition.eof": True,
+        # Anything else would silently read from the beginning when the start has left the topic.
+        "auto.offset.reset": "error",
+    }
+
+
+def producer_settings(settings: Settings, destination: KafkaDestination) -> dict[str, Any]:
+    return {
+        "linger.ms": 20,
+        "batch.size": 1_000_000,
+        "queue.buffering.max.messages": 100_000,
+        "queue.buffering.max.kbytes": QUEUE_KBYTES,
+        **settings,
+        "partitioner": destination.partitioner,
+        "compression.type": destination.compression,
+        "acks": "all",
+        "enable.idempotence": True,
+        "delivery.report.only.error": True,
+        # Without a handler of ours, a fatal error is raised out of whatever callback runs at that moment.
+        "error_cb": log_error,
+    }
+
+
+def log_error(error: KafkaError) -> None:
+    """What ails a connection; an error that matters comes back from the call that it makes fail."""
+    log.debug("%s", error)
+
+
+def transaction_timeout_ms(pipeline: KafkaPipeline) -> int:
+    """A chunk is closed after `chunk_seconds`; waiting for the broker may take as long again, and more."""
+    return max(SHORTEST_TRANSACTION_TIMEOUT_MS, int(pipeline.chunk_seconds * 1000 * 1.4))

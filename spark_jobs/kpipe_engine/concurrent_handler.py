@@ -1,0 +1,80 @@
+"""Several records of one partition at once; what comes of them is written in the order of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.crews import Crew, Outcome
+from kpipe_engine.destination import Destination
+from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.outputs import write_outputs
+from kpipe_engine.record import SourceMessage
+from kpipe_engine.retry import Retries
+
+
+class ConcurrentHandler:
+    """Processing overtakes, writing does not: nothing that is written lies behind a record that is not terminal.
+
+    Otherwise a partition that stops at a fault would have written, in the same transaction, what comes after it.
+    """
+
+    def __init__(self, crew: Crew, destination: Destination, faults: FaultPolicy, retries: Retries) -> None:
+        self._crew = crew
+        self._destination = destination
+        self._faults = faults
+        self._retries = retries
+        # Of records whose time has not come, and of those behind them.
+        self._ahead: dict[int, Outcome] = {}
+
+    def handle(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: dict[int, Fault], until: float
+    ) -> int:
+        if not messages:
+            return 0
+        self._crew.count_into(counts.named)
+        self._work(messages, known_faults, until)
+        for handled, message in enumerate(messages):
+            outcome = self._ahead.get(message.offset())
+            if outcome is not None and not outcome.is_due:
+                return handled
+            self._ahead.pop(message.offset(), None)
+            if outcome is not None and outcome.stop is not None:
+                raise outcome.stop
+            fault = known_faults.get(message.offset()) or self._finish(message, outcome, counts)
+            if fault is not None:
+                self._faults.take(message, fault, counts)
+            counts.read += 1
+        return len(messages)
+
+    def rest(self) -> None:
+        self._retries.rest()
+
+    def close(self) -> None:
+        self._crew.close()
+
+    def _work(self, messages: Sequence[SourceMessage], known_faults: dict[int, Fault], until: float) -> None:
+        offsets = {message.offset() for message in messages}
+        # After a chunk that came to nothing, reading begins further back.
+        before = {at: outcome for at, outcome in self._ahead.items() if at in offsets}
+        self._ahead = {at: outcome for at, outcome in before.items() if outcome.is_due}
+        new = [each for each in messages if each.offset() not in self._ahead and each.offset() not in known_faults]
+        for message, outcome in zip(new, self._crew.work(new, until), strict=True):
+            at = message.offset()
+            if at in before:
+                outcome.counts += before[at].counts
+            self._ahead[at] = outcome
+
+    def _finish(self, message: SourceMessage, outcome: Outcome | None, counts: Counts) -> Fault | None:
+        if outcome is None:
+            return None
+        self._retries.tried.pop(message.offset(), None)
+        _add(outcome.counts, counts)
+        return outcome.fault or write_outputs(self._destination, message, outcome.records, counts)
+
+
+def _add(own: Counts, counts: Counts) -> None:
+    counts.retried += own.retried
+    for name, number in own.named.items():
+        counts.named[name] = counts.named.get(name, 0) + number

@@ -1,0 +1,55 @@
+"""The user's own way to write a dead letter: a function found by import path."""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
+from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
+from airflow_provider_kpipe.contract.dead_letter_messages import DeadLetterMessage
+from kpipe_engine.errors import PartitionStoppedError
+
+
+class Mapper:
+    """Calls it, and adds what a redrive needs to the headers that come back."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __call__(self, letter: DeadLetter) -> DeadLetterMessage:
+        try:
+            key, value, headers = self._function(letter)
+            _check_part("key", key)
+            _check_part("value", value)
+            return DeadLetterMessage(key, value, [*_pairs(headers), *redrive_headers(letter)])
+        except (Exception, SystemExit) as error:
+            raise PartitionStoppedError(
+                f"offset {letter.source.offset}: the dead letter mapper {self._path!r} made nothing of the record "
+                f"({type(error).__name__}: {error}): it takes a DeadLetter and returns key, value and headers; "
+                "mend it, or ship its module with py_files, then run again",
+                letter.source.offset,
+            ) from error
+
+    @functools.cached_property
+    def _function(self) -> Callable[[DeadLetter], Any]:
+        # Looked for with the first dead letter: a run without one needs no mapper.
+        found: Callable[[DeadLetter], Any] = pkgutil.resolve_name(self._path)
+        return found
+
+
+def _check_part(name: str, part: Any) -> None:
+    if not isinstance(part, (bytes, str, type(None))):
+        raise TypeError(f"the {name} that it returned is {type(part).__name__}: bytes, str or None can be written")
+
+
+def _pairs(headers: Any) -> list[Header]:
+    pairs = []
+    for name, value in headers or ():
+        _check_part(f"header {name!r}", value)
+        if not isinstance(name, str):
+            raise TypeError(f"the header name {name!r} that it returned is {type(name).__name__}, and no str")
+        pairs.append((name, value))
+    return pairs

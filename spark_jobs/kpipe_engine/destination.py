@@ -1,0 +1,176 @@
+"""Maps records to messages and hands them to the producer; the delivery awaits their acknowledgement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from airflow_provider_kpipe.contract.faults import FaultKind
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from kpipe_engine.delivery import Delivery
+from kpipe_engine.errors import UnwritableRecordError, is_record_error
+from kpipe_engine.header_rules import choose_header_rules
+from kpipe_engine.record import Header, Record, SourceMessage
+from kpipe_engine.rows import Row
+
+PARTITIONER_CHOOSES = -1
+NOW = 0
+
+
+class Destination:
+    """The output topic."""
+
+    def __init__(self, declared: KafkaDestination, delivery: Delivery) -> None:
+        self._topic = declared.topic
+        self._keep_partition = declared.keep_partition
+        self._keep_timestamp = declared.keep_timestamp
+        self._rules = choose_header_rules(declared)
+        self._delivery = delivery
+
+    @property
+    def delivery(self) -> Delivery:
+        return self._delivery
+
+    def copy_while_taken(self, messages: Sequence[SourceMessage]) -> int:
+        """Copy records byte for byte as long as the producer takes them; says how many it took.
+
+        A plain copy spends its time in this loop, which is why it looks away from everything unusual:
+        the caller gives the record that was not taken to `copy`.
+        """
+        if self._delivery.acks.tracing:
+            return 0
+        produce, topic = self._delivery.acks.producer.produce, self._topic
+        keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
+        taken = 0
+        try:
+            for message in messages:
+                # By position: names would cost a dictionary for each record. The two None are callbacks.
+                produce(
+                    topic,
+                    message.value(),
+                    message.key(),
+                    message.partition() if keep_partition else PARTITIONER_CHOOSES,
+                    None,
+                    None,
+                    message.timestamp()[1] if keep_timestamp else NOW,
+                    rules.apply(message.headers(), message) if rules else message.headers(),
+                )
+                taken += 1
+        except (BufferError, KafkaException):
+            pass
+        return taken
+
+    def copy(self, message: SourceMessage) -> None:
+        """Copy one record that may need waiting for, or may not fit at all."""
+        produce(
+            self._delivery,
+            message.offset(),
+            "destination",
+            topic=self._topic,
+            key=message.key(),
+            value=message.value(),
+            headers=self._headers(message.headers(), message),
+            timestamp=message.timestamp()[1] if self._keep_timestamp else NOW,
+            partition=message.partition() if self._keep_partition else PARTITIONER_CHOOSES,
+        )
+
+    def write_while_taken(self, rows: Iterable[Row]) -> int:
+        """Write what batch segments gave back as long as the producer takes it; says how much it took.
+
+        As in `copy_while_taken`, the caller gives what was not taken to `write`, which finds out why.
+        """
+        if self._delivery.acks.tracing:
+            return 0
+        produce, own_topic = self._delivery.acks.producer.produce, self._topic
+        keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
+        taken = 0
+        try:
+            for message, key, value, headers, timestamp, topic, partition in rows:
+                if partition is None:
+                    partition = message.partition() if keep_partition else PARTITIONER_CHOOSES
+                headers = rules.apply(headers, message) if rules else headers
+                if headers:
+                    _check_names(headers)
+                timestamp = timestamp if keep_timestamp else NOW
+                produce(topic or own_topic, value, key, partition, None, None, timestamp, headers)
+                taken += 1
+        except (BufferError, KafkaException, UnwritableRecordError, TypeError, ValueError, OverflowError, LookupError):
+            pass
+        return taken
+
+    def write(self, record: Record, message: SourceMessage) -> None:
+        """Write a record that segments gave back; they may have chosen its topic and partition."""
+        partition = record.partition
+        if partition is None:
+            partition = message.partition() if self._keep_partition else PARTITIONER_CHOOSES
+        topic = record.topic or self._topic
+        headers: list[Header] | None = record.headers
+        timestamp = record.timestamp if self._keep_timestamp else NOW
+        if self._rules:
+            headers = self._headers(headers, message)
+        if headers:
+            _check_names(headers)
+        acks = self._delivery.acks
+        if not acks.tracing:
+            try:
+                # As in `copy_while_taken`: names and a callback would double what this costs.
+                acks.producer.produce(topic, record.value, record.key, partition, None, None, timestamp, headers)
+                return
+            except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
+                pass
+        _produce(
+            self._delivery,
+            message.offset(),
+            "destination",
+            topic=topic,
+            key=record.key,
+            value=record.value,
+            headers=headers,
+            timestamp=timestamp,
+            partition=partition,
+        )
+
+    def _headers(self, headers: list[Header] | None, message: SourceMessage) -> list[Header] | None:
+        if self._rules is None:
+            return headers
+        try:
+            return self._rules.apply(headers, message)
+        except (TypeError, LookupError) as error:
+            raise UnwritableRecordError from error
+
+
+def _check_names(headers: Any) -> None:
+    """The client's library ends the whole process over a header name that is no UTF-8."""
+    try:
+        for header in headers:
+            name = header if type(header) is str else header[0]
+            if isinstance(name, str) and not name.isascii():
+                name.encode()
+    except (TypeError, ValueError, LookupError) as error:
+        raise UnwritableRecordError from error
+
+
+def produce(delivery: Delivery, source_offset: int, kind: FaultKind, **message: Any) -> None:
+    """Queue one message, if the client can stand the names of its headers."""
+    if message.get("headers"):
+        _check_names(message["headers"])
+    _produce(delivery, source_offset, kind, **message)
+
+
+def _produce(delivery: Delivery, source_offset: int, kind: FaultKind, **message: Any) -> None:
+    """A full queue is waited out: a record dropped here would be lost without a trace."""
+    acks = delivery.acks
+    while True:
+        try:
+            acks.producer.produce(**message, on_delivery=acks.on_delivery_of(source_offset, kind))
+            return
+        except BufferError:
+            acks.make_room()
+        except KafkaException as error:
+            if not is_record_error(error.args[0]):
+                raise
+            raise UnwritableRecordError from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UnwritableRecordError from error

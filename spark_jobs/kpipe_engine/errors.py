@@ -1,0 +1,70 @@
+"""What can end a chunk or a partition before its time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError
+
+from airflow_provider_kpipe.contract.faults import Fault
+
+# The record itself cannot be written: another record may well pass.
+_RECORD_ERRORS = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._INVALID_ARG,
+    }
+)
+_FENCED_ERRORS = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+
+def is_record_error(error: KafkaError) -> bool:
+    return error.code() in _RECORD_ERRORS and not error.fatal()
+
+
+def is_fenced(error: KafkaError) -> bool:
+    return error.code() in _FENCED_ERRORS
+
+
+class ChunkFailedError(Exception):
+    """The chunk came to nothing and is redone from the stored offset, with what is known now."""
+
+    def __init__(self, reason: str, faults: Mapping[int, Fault] | None = None) -> None:
+        super().__init__(reason)
+        self.faults = dict(faults or {})
+
+
+class PartitionStoppedError(Exception):
+    """The partition cannot go on. What lies before `next_offset` is terminal and gets stored."""
+
+    def __init__(self, reason: str, next_offset: int | None = None) -> None:
+        super().__init__(reason)
+        self.next_offset = next_offset
+
+
+class PipelineStoppedError(PartitionStoppedError):
+    """The partition cannot go on, and no other partition of the run should."""
+
+
+class UnwritableRecordError(Exception):
+    """The record cannot be written as it is; the cause says why."""
+
+
+class NotDueError(Exception):
+    """The record is tried again in a later chunk, and nothing behind it goes before it."""
+
+
+class SegmentError(Exception):
+    """User code raised; the cause is what it raised."""
+
+    def __init__(self, segment: str) -> None:
+        super().__init__(segment)
+        self.segment = segment

@@ -1,0 +1,81 @@
+"""What becomes of a record that cannot pass: one of four actions, the same for all or chosen for each."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import get_args
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.policies import FaultAction
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.dead_letters import DeadLetters
+from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.record import Origin, Record, SourceMessage
+from kpipe_engine.run_watch import RunWatch
+
+Choose = Callable[[Fault, SourceMessage], str]
+
+
+class FaultPolicy:
+    """Makes a faulted record terminal, or stops in front of it."""
+
+    def __init__(self, choose: Choose, dead_letters: DeadLetters, watch: RunWatch) -> None:
+        self._choose = choose
+        self._dead_letters = dead_letters
+        self._watch = watch
+
+    def take(self, message: SourceMessage, fault: Fault, counts: Counts) -> None:
+        action = self._choose(fault, message)
+        if action == "dead_letter":
+            self._watch.allow_dead_letter(counts, message.offset())
+            self._dead_letters.take(message, fault)
+            counts.dead_lettered += 1
+        elif action == "skip":
+            counts.skipped += 1
+        elif action == "stop_pipeline":
+            raise PipelineStoppedError(_named(message, fault), message.offset())
+        elif action == "stop_partition":
+            raise PartitionStoppedError(_named(message, fault), message.offset())
+        else:
+            raise PartitionStoppedError(
+                f"offset {message.offset()}: on_fault chose {action!r}; it chooses one of "
+                f"{', '.join(map(repr, get_args(FaultAction)))}",
+                message.offset(),
+            )
+
+
+def choose_fault_policy(job: Job, dead_letters: DeadLetters, watch: RunWatch) -> FaultPolicy:
+    action = job.pipeline.fault_action
+    if action in get_args(FaultAction):
+        return FaultPolicy(lambda _fault, _message: action, dead_letters, watch)
+    return FaultPolicy(_UsersChoice(action, Origin.of(job)), dead_letters, watch)
+
+
+class _UsersChoice:
+    """A function of the user's that chooses an action for each fault; imported at the first fault."""
+
+    def __init__(self, path: str, origin: Origin) -> None:
+        self._path, self._origin = path, origin
+        self._function: Callable[[Fault, Record], str] | None = None
+
+    def __call__(self, fault: Fault, message: SourceMessage) -> str:
+        try:
+            if self._function is None:
+                module, _, name = self._path.partition(":")
+                self._function = getattr(importlib.import_module(module), name)
+            return self._function(fault, Record(message, self._origin))
+        except Exception as error:
+            raise PartitionStoppedError(
+                f"offset {message.offset()}: on_fault={self._path!r} itself failed over it "
+                f"({type(error).__name__}: {error}); the record's fault was {fault}",
+                message.offset(),
+            ) from error
+
+
+def _named(message: SourceMessage, fault: Fault) -> str:
+    return (
+        f"offset {message.offset()}: {fault}; mend the segment or the record, or let on_fault put it into a "
+        "dead letter, then run again"
+    )

@@ -1,0 +1,173 @@
+"""From a record that was read to one that is on its way: copied as it is, or through segments."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.async_segments import has_async
+from kpipe_engine.batch_handler import BatchHandler
+from kpipe_engine.concurrent_handler import ConcurrentHandler
+from kpipe_engine.crews import ConcurrentContext, Coroutines, Crew, Threads
+from kpipe_engine.destination import Destination
+from kpipe_engine.errors import NotDueError, SegmentError, UnwritableRecordError
+from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.handling import Handler, KnownFaults
+from kpipe_engine.outputs import write_outputs
+from kpipe_engine.record import Origin, Record, SourceMessage
+from kpipe_engine.redrive import RedriveHandler
+from kpipe_engine.redrive_ledger import Ledger
+from kpipe_engine.restored import back_to_source
+from kpipe_engine.retry import Retries
+from kpipe_engine.segments import SegmentChain, SegmentContext
+from kpipe_engine.stages import StageChain, has_batches
+from kpipe_engine.yielding import YieldOrders
+
+
+class CopyHandler:
+    """No segments: records go as they are."""
+
+    def __init__(self, destination: Destination, faults: FaultPolicy) -> None:
+        self._destination = destination
+        self._faults = faults
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        handled = 0 if known_faults else self._destination.copy_while_taken(messages)
+        counts.read += handled
+        counts.written += handled
+        while handled < len(messages) and time.monotonic() < until:
+            message = messages[handled]
+            fault = known_faults.get(message.offset()) or self._copy(message)
+            if fault is None:
+                counts.written += 1
+            else:
+                self._faults.take(message, fault, counts)
+            counts.read += 1
+            handled += 1
+        return handled
+
+    def rest(self) -> None:
+        """Nothing is tried again here."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _copy(self, message: SourceMessage) -> Fault | None:
+        try:
+            self._destination.copy(message)
+        except UnwritableRecordError as error:
+            return Fault.of(error.__cause__ or error, "kafka", "destination")
+        return None
+
+
+class SegmentHandler:
+    """Records go through the user's segments, one at a time and in order."""
+
+    def __init__(
+        self,
+        segments: SegmentChain,
+        destination: Destination,
+        faults: FaultPolicy,
+        retries: Retries,
+        origin: Origin,
+        orders: YieldOrders,
+    ) -> None:
+        self._segments = segments
+        self._destination = destination
+        self._faults = faults
+        self._retries = retries
+        self._origin = origin
+        self._orders = orders
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        self._segments.count_into(counts.named)
+        self._segments.open()
+        clock, orders, handled = time.monotonic, self._orders, 0
+        for message in messages:
+            if orders.given or clock() > until:
+                break
+            fault = known_faults.get(message.offset()) if known_faults else None
+            try:
+                fault = fault or self._pass(message, counts, until)
+            except NotDueError:
+                break
+            if fault is not None:
+                self._faults.take(message, fault, counts)
+            counts.read += 1
+            handled += 1
+        return handled
+
+    def rest(self) -> None:
+        self._retries.rest()
+
+    def close(self) -> None:
+        self._segments.close()
+
+    def _pass(self, message: SourceMessage, counts: Counts, until: float) -> Fault | None:
+        while True:
+            try:
+                # Every try starts from the record as it was read.
+                records = self._segments.process(Record(message, self._origin))
+                break
+            except SegmentError as error:
+                fault = self._retries.fault_or_wait(message.offset(), error, counts, until)
+                if fault is not None:
+                    return fault
+        if self._retries.tried:
+            self._retries.tried.pop(message.offset(), None)
+        return write_outputs(self._destination, message, records, counts)
+
+
+def choose_handler(
+    job: Job,
+    settings: KafkaSettings,
+    partition: int,
+    destination: Destination,
+    faults: FaultPolicy,
+    orders: YieldOrders,
+) -> Handler:
+    if job.redrive is None:
+        return _choose_inner(job, settings, partition, destination, faults, orders)
+    if job.redrive.target == "source":
+        inner: Handler = CopyHandler(back_to_source(job.pipeline, destination.delivery), faults)
+    else:
+        inner = _choose_inner(job, settings, partition, destination, faults, orders)
+    ledger = Ledger(job, job.redrive, partition, settings.source, destination.delivery)
+    return RedriveHandler(job, job.redrive, inner, ledger, destination.delivery)
+
+
+def _choose_inner(
+    job: Job,
+    settings: KafkaSettings,
+    partition: int,
+    destination: Destination,
+    faults: FaultPolicy,
+    orders: YieldOrders,
+) -> Handler:
+    if not job.pipeline.segments:
+        return CopyHandler(destination, faults)
+    paths, at_once = job.pipeline.segments, job.pipeline.partitions.max_in_flight_per_partition
+    origin, retries = Origin.of(job), Retries(job.pipeline.retry, orders)
+    is_batched, is_awaited = has_batches(paths), has_async(paths)
+    context = (SegmentContext if is_batched or not (is_awaited or at_once > 1) else ConcurrentContext)(
+        job.plan.run_key,
+        job.plan.topic,
+        partition,
+        logging.getLogger("kpipe.segments"),
+        destination_topic=job.pipeline.destination.topic,
+        source_registry=settings.source_registry,
+        destination_registry=settings.destination_registry,
+    )
+    if is_batched:
+        return BatchHandler(StageChain(paths, context, origin), destination, faults, retries, origin)
+    if is_awaited:
+        crew: Crew = Coroutines(paths, context, retries, origin, orders, at_once)
+        return ConcurrentHandler(crew, destination, faults, retries)
+    if at_once > 1:
+        crew = Threads(SegmentChain(paths, context), retries, origin, orders, at_once)
+        return ConcurrentHandler(crew, destination, faults, retries)
+    return SegmentHandler(SegmentChain(paths, context), destination, faults, retries, origin, orders)

@@ -1,0 +1,25 @@
+"""What a partition worker expects of whoever handles its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.record import SourceMessage
+
+KnownFaults: TypeAlias = dict[int, Fault]
+
+
+class Handler(Protocol):
+    """Takes what was read. `known_faults` are records that are known, from a failed try, not to pass."""
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        """How many of the messages were handled before the clock passed `until`."""
+
+    def rest(self) -> None:
+        """Wait, between two chunks, for what should not be tried yet."""
+
+    def close(self) -> None:
+        """Let go of what user code holds."""

@@ -1,0 +1,34 @@
+"""Which headers an output carries, where that is not simply all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from kpipe_engine.record import Header, SourceMessage
+
+
+class HeaderRules:
+    """Drops headers by name, and stamps where a record came from, for readers who remove duplicates."""
+
+    def __init__(self, declared: KafkaDestination) -> None:
+        self._copies = declared.copy_headers
+        self._dropped = frozenset(declared.drop_headers)
+        self._stamps = declared.stamp_source
+
+    def apply(self, headers: Sequence[Header] | None, message: SourceMessage) -> list[Header]:
+        kept = [header for header in headers or () if header[0] not in self._dropped] if self._copies else []
+        if self._stamps:
+            kept += (
+                ("kpipe-source-topic", message.topic().encode()),
+                ("kpipe-source-partition", str(message.partition()).encode()),
+                ("kpipe-source-offset", str(message.offset()).encode()),
+            )
+        return kept
+
+
+def choose_header_rules(declared: KafkaDestination) -> HeaderRules | None:
+    """None where every header goes along as it is, which costs nothing."""
+    if declared.copy_headers and not declared.drop_headers and not declared.stamp_source:
+        return None
+    return HeaderRules(declared)

@@ -1,0 +1,90 @@
+"""One range on its way through a worker."""
+
+from __future__ import annotations
+
+from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Ending, PartitionProgress, StoredProgress
+from kpipe_engine.errors import PipelineStoppedError
+from kpipe_engine.handling import Handler, KnownFaults
+
+
+class Lane:
+    """Where a range stands: what is handled, what of it is stored, and why it ended, if it did.
+
+    Everything below `handled` is terminal once the chunk is acknowledged; everything below `stored` is terminal.
+    """
+
+    def __init__(self, planned: PartitionRange, handler: Handler, slots: int = 1) -> None:
+        self.range = planned
+        self.slots = slots
+        self.partition = planned.partition
+        self.handler = handler
+        self.known_faults: KnownFaults = {}
+        self.go_on(PartitionProgress.not_started(planned))
+
+    def go_on(self, progress: PartitionProgress) -> None:
+        """Forget what is not stored."""
+        self.counts = progress.counts.copy()
+        self.stored = self.handled = progress.next_offset
+        self.took_over = progress.took_over
+        self.done = progress.done
+        self.seconds = progress.seconds
+        # A partition that stopped in an earlier attempt is tried again; one that was revoked is gone.
+        self.ended: Ending | None = "revoked" if progress.ended == "revoked" else None
+        self.reason = progress.stopped if self.ended else None
+        self._stops_run = False
+        self._is_told = False
+
+    def end(self, ended: Ending, reason: str, next_offset: int | None = None) -> None:
+        self.ended, self.reason = ended, reason
+        if next_offset is not None:
+            self.handled = next_offset
+
+    def stop(self, stop: Exception) -> None:
+        """At a fault: what lies before it is terminal."""
+        self.end("stopped", str(stop), getattr(stop, "next_offset", None))
+        self._stops_run = isinstance(stop, PipelineStoppedError)
+
+    @property
+    def works(self) -> bool:
+        return self.ended is None and self.stored < self.range.end
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is something to store: an offset, or that it ended."""
+        if self.ended == "revoked":
+            return False
+        return self.handled != self.stored or (self.ended is not None and not self._is_told)
+
+    def to_store(self, plan: Plan, lease: Lease) -> StoredProgress:
+        return StoredProgress(
+            run_key=plan.run_key,
+            start=self.range.start,
+            base=self.range.committed,
+            continues_group=plan.continues_group,
+            counts=self.counts,
+            stopped=self.reason,
+            stops_attempt=lease.attempt if self._stops_run else None,
+            ended=self.ended,
+            lease=lease,
+            took_over=self.took_over,
+            slots=self.slots,
+            done=self.done,
+            seconds=round(self.seconds, 3),
+        )
+
+    def note_stored(self) -> None:
+        self.stored, self._is_told = self.handled, self.ended is not None
+
+    @property
+    def skips(self) -> Spans:
+        """Spans that need no reading."""
+        return (*self.range.done, *self.done)
+
+    @property
+    def progress(self) -> PartitionProgress:
+        told = (self.reason, self.ended, self.took_over, self.done)
+        return PartitionProgress(self.range, self.stored, self.counts, True, *told, seconds=self.seconds)

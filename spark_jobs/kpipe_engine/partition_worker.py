@@ -1,0 +1,201 @@
+"""The ranges of one writer, each from its stored offset to its end."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaException
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from kpipe_engine.admission import Admission
+from kpipe_engine.chunk import Chunk
+from kpipe_engine.dead_letters import choose_dead_letters
+from kpipe_engine.delivery import choose_delivery
+from kpipe_engine.destination import Destination
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, PipelineStoppedError, is_fenced
+from kpipe_engine.events import choose_events
+from kpipe_engine.fault_policy import choose_fault_policy
+from kpipe_engine.handlers import choose_handler
+from kpipe_engine.lane import Lane
+from kpipe_engine.ownership import Ownership
+from kpipe_engine.run_watch import choose_watch
+from kpipe_engine.source import Source
+from kpipe_engine.yielding import YieldOrders
+
+log = logging.getLogger("kpipe")
+
+READ_RECORDS = 1_000
+CHUNK_TRIES = 5
+
+
+class PartitionWorker:
+    """Reads, handles, awaits and stores, a chunk at a time.
+
+    An offset is stored only when every record before it is terminal. Whatever goes wrong in a chunk, the
+    worker goes back to what is stored: it never has to guess what became of the records in between.
+    """
+
+    def __init__(
+        self, job: Job, settings: KafkaSettings, ranges: Sequence[PartitionRange], orders: YieldOrders, task: int = 0
+    ) -> None:
+        self.pipeline, self.orders = job.pipeline, orders
+        self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
+        self.admission = Admission(self.pause, self.resume)
+        consumer = self.source.consumer
+        self.ownership = Ownership(job, task, ranges[0].slot, consumer, settings)
+        self.delivery = choose_delivery(settings.destination, job, ranges[0], consumer, self.ownership, self.admission)
+        self.events = choose_events(job, settings.destination)
+        self.watch = choose_watch(job, [each.partition for each in ranges], consumer)
+        destination = Destination(job.pipeline.destination, self.delivery)
+        faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
+        pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
+
+        def lane_of(planned: PartitionRange) -> Lane:
+            handler = choose_handler(job, settings, planned.partition, destination, faults, orders)
+            return Lane(planned, handler, pieces[planned.partition])
+
+        self.lanes = [lane_of(planned) for planned in ranges]
+        self.lane = self.lanes[0]
+
+    def run(self) -> list[PartitionProgress]:
+        """Take the partitions on, go on from what is stored, and report; only a crash gets past here."""
+        try:
+            self.open()
+            self.run_chunks()
+        except (PartitionStoppedError, KafkaException) as stop:
+            for lane in self.working:
+                lane.end("stopped", str(stop))
+                self.events.tell("faulted", lane, reason=lane.reason)
+        finally:
+            self.close()
+        return [lane.progress for lane in self.lanes]
+
+    @property
+    def working(self) -> list[Lane]:
+        return [lane for lane in self.lanes if lane.works]
+
+    def open(self) -> None:
+        """Fence off whoever wrote before, then see what is stored, and put our lease on it."""
+        self.delivery.open()
+        self.go_back()
+        self.delivery.begin()
+        # Also of what is complete: it may be another run that completed it.
+        ours = [lane for lane in self.lanes if lane.ended is None]
+        self.delivery.store([self.ownership.position(lane) for lane in ours])
+        if late := self.ownership.look_again(ours):
+            self.delivery.begin()
+            self.delivery.store([self.ownership.position(lane) for lane in late])
+        for lane in ours:
+            self.events.tell("assigned" if lane.works else "completed", lane)
+
+    def go_back(self) -> None:
+        """To what is stored; a partition that somebody else has taken on meanwhile is revoked."""
+        self.source.forget()
+        for lane in self.ownership.look(self.working):
+            self.events.tell("revoked", lane, reason=lane.reason)
+
+    def run_chunks(self) -> None:
+        tries = 0
+        while self.working:
+            try:
+                self.run_chunk(self.working[:1] if tries else self.working)
+                if tries:
+                    tries = 0
+                    for lane in self.lanes:
+                        lane.known_faults.clear()
+                    self.delivery.renew(tracing=False)
+            except (ChunkFailedError, KafkaException) as failure:
+                tries += 1
+                self.give_up_chunk(failure, tries)
+
+    def run_chunk(self, lanes: Sequence[Lane]) -> None:
+        """Admit → segments → produce → acknowledge → store."""
+        for lane in lanes:
+            lane.handler.rest()
+        self.delivery.begin()
+        self.fill(Chunk(self.pipeline.chunk_records, self.pipeline.chunk_seconds, self.orders), lanes)
+        if reason := self.orders.reason:
+            self.yield_all(reason)
+        self.store()
+
+    def fill(self, chunk: Chunk, lanes: Sequence[Lane]) -> None:
+        for self.lane in lanes:
+            if chunk.is_full:
+                return
+            begun = time.monotonic()
+            try:
+                self.watch.look()
+                self.admit(self.lane, chunk)
+            except PartitionStoppedError as stop:
+                self.lane.stop(stop)
+                if isinstance(stop, PipelineStoppedError):
+                    for other in self.working:
+                        other.end("stopped", f"partition {self.lane.partition} stopped the pipeline: {stop}")
+            finally:
+                self.lane.seconds += time.monotonic() - begun
+
+    def admit(self, lane: Lane, chunk: Chunk) -> None:
+        """Read and handle until the chunk is full, or the range has ended."""
+        if self.source.range is not lane.range:
+            self.source.start_at(lane.range, lane.handled, lane.skips)
+            lane.handled = self.source.next_offset
+            self.events.tell("started", lane)
+        while not chunk.is_full and not self.source.finished:
+            messages = self.source.read(chunk.room(READ_RECORDS))
+            handled = lane.handler.handle(messages, lane.counts, lane.known_faults, chunk.until_after(messages))
+            self.source.give_back(messages[handled:])
+            self.delivery.acks.serve()
+            lane.handled = self.source.next_offset
+            chunk.add(handled, of=len(messages))
+        lane.counts.lost += self.source.take_lost()
+
+    def store(self) -> None:
+        """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
+        told = [lane for lane in self.lanes if lane.has_news]
+        self.delivery.store([self.ownership.position(lane) for lane in told])
+        for lane in told:
+            lane.note_stored()
+            self.events.tell_stored(lane)
+
+    def yield_all(self, reason: str) -> None:
+        """Give the partitions up: with what is in flight, or without it."""
+        if not self.pipeline.partitions.drains:
+            self.delivery.renew(tracing=False)
+            self.go_back()
+            self.delivery.begin()
+        for lane in self.working:
+            if lane.handled < lane.range.end:
+                self.events.tell("draining", lane, reason=reason)
+                lane.end("yielded", reason)
+
+    def give_up_chunk(self, failure: ChunkFailedError | KafkaException, tries: int) -> None:
+        """Leave nothing of the chunk behind, and go back to what is stored, knowing which records made it fail."""
+        if tries == CHUNK_TRIES:
+            raise PartitionStoppedError(f"{CHUNK_TRIES} tries failed: {failure}")
+        log.warning("partition %d: try %d of %d failed: %s", self.lane.partition, tries, CHUNK_TRIES, failure)
+        self.lane.known_faults.update(getattr(failure, "faults", {}))
+        if isinstance(failure, KafkaException) and is_fenced(failure.args[0]):
+            # Before we fence whoever fenced us: it may be the rightful owner.
+            self.go_back()
+        if self.working:
+            self.delivery.renew(tracing=True)
+            self.go_back()
+
+    def pause(self) -> None:
+        self.source.pause()
+        self.events.tell("paused", self.lane)
+
+    def resume(self) -> None:
+        self.source.resume()
+        self.events.tell("resumed", self.lane)
+
+    def close(self) -> None:
+        for lane in self.lanes:
+            lane.handler.close()
+        self.delivery.close()
+        self.source.close()
+        self.events.close()

@@ -1,0 +1,114 @@
+"""The record that segments take and give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from airflow_provider_kpipe.contract.job import Job
+
+Header: TypeAlias = tuple[str, str | bytes | None]
+
+_TIMESTAMP_KINDS = ("unknown", "create_time", "log_append_time")
+
+
+class SourceMessage(Protocol):
+    """A message as it was consumed. Its coordinates are always there, unlike those of a message in general."""
+
+    def topic(self) -> str: ...
+    def partition(self) -> int: ...
+    def offset(self) -> int: ...
+    def key(self) -> bytes | None: ...
+    def value(self) -> bytes | None: ...
+    def headers(self) -> list[Header] | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+    def leader_epoch(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecordMetadata:
+    """Where a record comes from, and under which run and lease it is handled."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    timestamp_kind: str
+    leader_epoch: int | None
+    run_key: str
+    lease_id: str
+    partition_key: str
+    correlation_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What all records of a range have in common."""
+
+    run_key: str
+    correlation_header: str | None = None
+
+    @classmethod
+    def of(cls, job: Job) -> Origin:
+        return cls(job.plan.run_key, job.pipeline.source.correlation_header)
+
+
+class Record:
+    """A pipeline record. Segments may change it in place or return another.
+
+    `topic` and `partition` are the destination's, None where the pipeline decides. The source's are in
+    `metadata`. Headers are an ordered list of pairs: names may repeat, values may be binary or None.
+    """
+
+    __slots__ = ("_message", "_origin", "headers", "key", "partition", "timestamp", "topic", "value")
+
+    def __init__(self, message: SourceMessage, origin: Origin) -> None:
+        self.key: Any = message.key()
+        self.value: Any = message.value()
+        # A list of its own: a dead letter gets the headers as they were read.
+        self.headers: list[Header] = list(message.headers() or ())
+        self.timestamp: int = message.timestamp()[1]
+        self.topic: str | None = None
+        self.partition: int | None = None
+        self._message = message
+        self._origin = origin
+
+    def copy(self, **changes: Any) -> Record:
+        """Another record from the same source record, with some of its parts changed."""
+        twin = Record.__new__(Record)
+        for name in Record.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.headers = list(self.headers)
+        for name, value in changes.items():
+            setattr(twin, name, value)
+        return twin
+
+    @property
+    def metadata(self) -> RecordMetadata:
+        # Made when asked for: most segments never look, and a record should not pay for it.
+        message = self._message
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        kind, timestamp = message.timestamp()
+        return RecordMetadata(
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            timestamp=timestamp,
+            timestamp_kind=_TIMESTAMP_KINDS[kind],
+            leader_epoch=message.leader_epoch(),
+            run_key=self._origin.run_key,
+            lease_id=f"kafka:{topic}:{partition}",
+            partition_key=f"{topic}:{partition}",
+            correlation_id=self._correlation_id() or f"{topic}-{partition}-{offset}",
+        )
+
+    def _correlation_id(self) -> str | None:
+        wanted = self._origin.correlation_header
+        for name, value in (self._message.headers() or ()) if wanted else ():
+            if name == wanted and value:
+                return value if isinstance(value, str) else value.decode(errors="replace")
+        return None
+
+    def __repr__(self) -> str:
+        where = f"{self._message.topic()}[{self._message.partition()}]@{self._message.offset()}"
+        return f"<Record {where} key={self.key!r}>"

@@ -1,0 +1,161 @@
+"""Dead letters back to where their records belong, each once, whoever presses the button how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import NamedTuple, cast
+
+from airflow_provider_kpipe.contract.dead_letter import Header
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.redrive import OUTCOMES, Outcome, Redrive, written_topics
+from kpipe_engine.delivery import Delivery
+from kpipe_engine.destination import produce
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, UnwritableRecordError
+from kpipe_engine.handling import Handler, KnownFaults
+from kpipe_engine.record import SourceMessage
+from kpipe_engine.redrive_ledger import Ledger
+from kpipe_engine.restored import RestoredMessage, choose_restore
+
+
+class _Decided(NamedTuple):
+    """A dead letter, what becomes of it, and if it is redriven the record inside."""
+
+    message: SourceMessage
+    outcome: Outcome
+    restored: RestoredMessage | None
+
+
+class RedriveHandler:
+    """Takes dead letters, and gives the records inside to the handler of a pipeline, or of the source topic.
+
+    Whatever becomes of such a record, its letter is done, and gets its entry in the ledger with the same transaction.
+    """
+
+    def __init__(self, job: Job, redrive: Redrive, inner: Handler, ledger: Ledger, delivery: Delivery) -> None:
+        self._redrive = redrive
+        self._inner = inner
+        self._ledger = ledger
+        self._delivery = delivery
+        self._restore = choose_restore(job.pipeline, redrive.target)
+        self._written_topics = written_topics(job.pipeline, redrive)
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        stuck = self._first_stuck(messages, known_faults) if known_faults else None
+        decided = self._decide(messages if stuck is None else messages[:stuck])
+        handled = 0
+        while handled < len(decided):
+            if decided[handled].outcome == "parked":
+                self._park(decided[handled].message)
+                _count(decided[handled : handled + 1], counts)
+                handled += 1
+                continue
+            stretch = list(takewhile(lambda each: each.outcome != "parked", decided[handled:]))
+            passed = self._pass(stretch, counts, known_faults, until)
+            handled += passed
+            if passed < len(stretch):
+                return handled
+        if stuck is not None:
+            refused = messages[stuck].offset()
+            raise PartitionStoppedError(self._refused(refused, known_faults[refused]), refused)
+        return handled
+
+    def rest(self) -> None:
+        self._inner.rest()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _decide(self, messages: Sequence[SourceMessage]) -> list[_Decided]:
+        if not messages:
+            return []
+        redriven, decided = self._ledger.redriven(), []
+        for message in messages:
+            # Consumed headers have bytes or None for values, never text.
+            headers = cast("Sequence[Header]", message.headers() or ())
+            letter = read_dead_letter(message.key(), message.value(), headers)
+            outcome = self._redrive.outcome_of(letter, message.timestamp()[1], message.offset() in redriven)
+            restored = self._restore(message, letter) if letter and outcome == "redriven" else None
+            decided.append(_Decided(message, outcome, restored))
+        return decided
+
+    def _pass(self, stretch: Sequence[_Decided], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        """How many of the letters are done, in order: those to be redriven, and those between them that are not."""
+        chosen = [each.restored for each in stretch if each.restored]
+        stopped: PartitionStoppedError | None = None
+        try:
+            taken = self._give(chosen, counts, known_faults, until)
+        except PartitionStoppedError as stop:
+            if stop.next_offset is None:
+                raise
+            stopped, taken = stop, sum(each.offset() < stop.next_offset for each in chosen)
+        done = stretch if taken == len(chosen) else [e for e in stretch if e.message.offset() < chosen[taken].offset()]
+        for each in chosen[:taken]:
+            self._enter(each.offset())
+        _count(done, counts)
+        if stopped is not None:
+            raise stopped
+        return len(done)
+
+    def _give(self, chosen: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        if not chosen:
+            return 0
+        # What segments count is limited in number: ours is not among it.
+        ours = {name: counts.named.pop(name) for name in OUTCOMES if name in counts.named}
+        try:
+            return self._inner.handle(chosen, counts, known_faults, until)
+        finally:
+            for name, count in ours.items():
+                counts.named[name] = counts.named.get(name, 0) + count
+
+    def _enter(self, source_offset: int) -> None:
+        try:
+            self._ledger.enter(source_offset, "redriven")
+        except UnwritableRecordError as error:
+            # Its outputs are on their way already: only a new try leaves them out.
+            fault = Fault.of(error.__cause__ or error, "kafka", "dead_letter")
+            raise ChunkFailedError(str(fault), {source_offset: fault}) from error
+
+    def _park(self, message: SourceMessage) -> None:
+        try:
+            self._ledger.enter(message.offset(), "parked")
+            produce(
+                self._delivery,
+                message.offset(),
+                "dead_letter",
+                topic=self._redrive.parking_topic,
+                key=message.key(),
+                value=message.value(),
+                headers=message.headers(),
+                timestamp=message.timestamp()[1],
+            )
+        except UnwritableRecordError as error:
+            fault = Fault.of(error.__cause__ or error, "kafka", "dead_letter")
+            raise ChunkFailedError(str(fault), {message.offset(): fault}) from error
+
+    def _first_stuck(self, messages: Sequence[SourceMessage], known_faults: KnownFaults) -> int | None:
+        """The position of a letter for which something was refused that it cannot do without."""
+        for position, message in enumerate(messages):
+            fault = known_faults.get(message.offset())
+            if fault is not None and fault.kind == "dead_letter":
+                return position
+        return None
+
+    def _refused(self, source_offset: int, fault: Fault) -> str:
+        return (
+            f"offset {source_offset}: what its redrive has to write was refused ({fault.message}): see that the topics "
+            f"{', '.join(map(repr, self._written_topics[1:]))} are there, may be written to and take so large a "
+            "record, then run again"
+        )
+
+
+def _count(done: Iterable[_Decided], counts: Counts) -> None:
+    """The inner handler has counted what was given to it: to the books, the others are filtered."""
+    for each in done:
+        counts.named[each.outcome] = counts.named.get(each.outcome, 0) + 1
+        if each.restored is None:
+            counts.read += 1
+            counts.filtered += 1

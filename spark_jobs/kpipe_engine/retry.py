@@ -1,0 +1,66 @@
+"""Tries a record again, between chunks where the wait is long."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from airflow_provider_kpipe.contract.faults import FailedTry, Fault
+from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.segments import StopPartitionError
+from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.yielding import YieldOrders
+
+
+class Retries:
+    """Remembers what records have been through, until they pass or fault.
+
+    A wait that fits into the chunk is slept through. A longer one ends the chunk in front of the record, so that
+    what is done gets stored, and is slept through before the next chunk begins: no transaction is open then that
+    could outlive its timeout.
+    """
+
+    def __init__(self, policy: RetryPolicy, orders: YieldOrders) -> None:
+        self._policy = policy
+        self._orders = orders
+        self.tried: dict[int, tuple[FailedTry, ...]] = {}
+        self._due = 0.0
+
+    def fault_or_wait(self, source_offset: int, error: SegmentError, counts: Counts, until: float) -> Fault | None:
+        """The fault of a record that has had its tries; None, after the wait, if it has another."""
+        found = self.fault_or_delay(source_offset, error, counts, until)
+        if isinstance(found, Fault):
+            return found
+        self._orders.wait(found)
+        if self._orders.reason:
+            # There is no other try where the partition is to be given up.
+            raise NotDueError
+        return None
+
+    def fault_or_delay(self, source_offset: int, error: SegmentError, counts: Counts, until: float) -> Fault | float:
+        """The fault of a record that has had its tries, or how long to wait before the next one.
+
+        Where no record is at fault, the partition stops instead.
+        """
+        cause = error.__cause__ or error
+        fault = Fault.of(cause, error.segment, "segment", self.tried.pop(source_offset, ()))
+        if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):
+            if isinstance(cause, StopPartitionError):
+                raise PartitionStoppedError(f"offset {source_offset}: {fault}", source_offset)
+            return fault
+        delay = self._policy.delay_after(fault.attempts, random.random())  # no secret depends on it
+        failed = FailedTry(fault.attempts, fault.exception_class, fault.message, round(delay, 3))
+        self.tried[source_offset] = (*fault.retries, failed)
+        counts.retried += 1
+        due = time.monotonic() + delay
+        if due > until:
+            self._due = min(self._due or due, due)
+            raise NotDueError
+        return delay
+
+    def rest(self) -> None:
+        """Wait, between two chunks, for a record that is not due yet."""
+        if self._due:
+            self._orders.wait(self._due - time.monotonic())
+            self._due = 0.0

@@ -1,0 +1,36 @@
+"""What travels between segments in a chain with batch segments: a record as a plain tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+from kpipe_engine.record import Origin, Record, SourceMessage
+
+# The source message, then key, value, headers, timestamp, topic and partition as in a record. A tuple costs a
+# tenth of a record to make, and a column is one `zip` away.
+Row: TypeAlias = tuple[SourceMessage, Any, Any, Any, Any, str | None, int | None]
+
+
+def row_of_message(message: SourceMessage) -> Row:
+    return (message, message.key(), message.value(), message.headers(), message.timestamp()[1], None, None)
+
+
+def row_of_record(message: SourceMessage, record: Record) -> Row:
+    return (message, record.key, record.value, record.headers, record.timestamp, record.topic, record.partition)
+
+
+def record_of_row(row: Row, origin: Origin) -> Record:
+    message, key, value, headers, timestamp, topic, partition = row
+    record = Record(message, origin)
+    record.key, record.value, record.headers = key, value, list(headers or ())
+    record.timestamp, record.topic, record.partition = timestamp, topic, partition
+    return record
+
+
+def in_source_order(pieces: Sequence[list[Row]]) -> list[Row]:
+    """One list of all rows; those of one record stay in the order in which they came."""
+    if len(pieces) == 1:
+        return pieces[0]
+    return sorted(chain.from_iterable(pieces), key=lambda row: row[0].offset())

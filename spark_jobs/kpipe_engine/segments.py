@@ -1,0 +1,146 @@
+"""The user's code: found by import path, opened, run over each record, closed."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kpipe_engine.errors import PartitionStoppedError, SegmentError
+from kpipe_engine.record import Record
+
+Process = Callable[[Record], Any]
+
+
+# All of them have to fit beside a stored offset.
+MOST_COUNTERS = 20
+LONGEST_COUNTER_NAME = 40
+
+
+@dataclass(slots=True)
+class SegmentContext:
+    """What a segment class gets in `open`."""
+
+    run_key: str
+    topic: str
+    partition: int
+    logger: logging.Logger
+    counters: dict[str, int] = field(default_factory=dict)
+    destination_topic: str = ""
+    source_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of the schema registry beside the source; they hold secrets."""
+    destination_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count something; the totals are in the checkpoint's XCom, exact as those of the records are."""
+        if name not in self.counters:
+            self._check(name)
+        self.counters[name] = self.counters.get(name, 0) + by
+
+    def _check(self, name: str) -> None:
+        if not isinstance(name, str) or not 0 < len(name.encode()) <= LONGEST_COUNTER_NAME:
+            raise ValueError(f"counter {name!r}: a name has 1 to {LONGEST_COUNTER_NAME} bytes")
+        if len(self.counters) == MOST_COUNTERS:
+            raise ValueError(f"counter {name!r} is one more than the {MOST_COUNTERS} a pipeline may have")
+
+
+class SegmentChain:
+    """All segments of a pipeline, in order."""
+
+    def __init__(self, paths: Sequence[str], context: SegmentContext) -> None:
+        self._context = context
+        self._paths = paths
+        self._steps: list[tuple[str, Process]] = []
+        self._opened: list[tuple[str, Any]] = []
+
+    def open(self) -> None:
+        """Import and open what is not open yet: a range without records opens nothing."""
+        for path in self._paths[len(self._steps) :]:
+            found = find_segment(path)
+            if not inspect.isclass(found):
+                self._steps.append((path, found))
+                continue
+            try:
+                segment: Any = found()
+                if hasattr(segment, "open"):
+                    self._settle(segment.open(self._context))
+                self._opened.append((path, segment))
+                self._steps.append((path, segment.process))
+            except Exception as error:
+                raise PartitionStoppedError(f"segment {path!r} did not open: {_shown(error)}") from error
+
+    @property
+    def steps(self) -> Sequence[tuple[str, Process]]:
+        """Import path and function of each segment that is open."""
+        return self._steps
+
+    def count_into(self, counters: dict[str, int]) -> None:
+        """Where the context counts from now on: a chunk that comes to nothing takes its counts with it."""
+        self._context.counters = counters
+
+    def process(self, record: Record, first: int = 0) -> Sequence[Record]:
+        """The records that come out at the end: none when a segment filtered it."""
+        path = ""
+        try:
+            for step in self._steps[first:] if first else self._steps:
+                path, process = step
+                first += 1
+                result = process(record)
+                if type(result) is Record:
+                    record = result
+                elif result is None:
+                    return ()
+                else:
+                    several = as_records(result)
+                    return [last for each in several for last in self.process(each, first)]
+        except SegmentError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise SegmentError(path) from error
+        return (record,)
+
+    def close(self) -> None:
+        for path, segment in reversed(self._opened):
+            try:
+                if hasattr(segment, "close"):
+                    self._settle(segment.close())
+            except Exception:
+                # Its records are terminal by now; a failing close must not undo them.
+                self._context.logger.exception("segment %r did not close", path)
+
+    def _settle(self, result: Any) -> None:
+        """What `open` and `close` return is of no interest."""
+
+
+def as_records(result: Any) -> list[Record]:
+    records = list(result) if isinstance(result, Iterable) and not isinstance(result, (str, bytes, dict)) else [result]
+    for each in records:
+        if not isinstance(each, Record):
+            raise TypeError(f"a segment returns a record, several, or None; this one returned {type(each).__name__}")
+    return records
+
+
+def find_segment(path: str) -> Any:
+    """What an import path names, if it can be a segment."""
+    module_name, _, qualified_name = path.partition(":")
+    try:
+        found: Any = importlib.import_module(module_name)
+        for name in qualified_name.split("."):
+            found = getattr(found, name)
+    except Exception as error:
+        raise PartitionStoppedError(
+            f"segment {path!r} cannot be imported on the executor ({_shown(error)}): "
+            "ship its module with py_files, or install it on the executors"
+        ) from error
+    if not callable(found):
+        raise PartitionStoppedError(f"segment {path!r} is a {type(found).__name__}, not a function or a class")
+    if inspect.isclass(found) and not callable(getattr(found, "process", None)):
+        raise PartitionStoppedError(f"segment class {path!r} has no method process(record)")
+    return found
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

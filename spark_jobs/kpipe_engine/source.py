@@ -1,0 +1,166 @@
+"""Reads one range of one partition, and knows by position when it has come to the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaSource
+from airflow_provider_kpipe.contract.plan import Plan
+from kpipe_engine.clients import Settings, consumer_settings
+from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.record import SourceMessage
+
+READ_SECONDS = 0.1
+STALL_SECONDS = 120.0
+ANSWER_SECONDS = 60.0
+
+
+class Source:
+    """Reads one range after another. `next_offset` is the offset after the last record given out, holes passed over."""
+
+    def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
+        self._consumer = Consumer(consumer_settings(settings, plan, planned.slot))
+        self._topic = plan.topic
+        self._skip_lost = declared.on_data_loss == "skip"
+        self.range: PartitionRange | None = None
+        self._skips: list[tuple[int, int]] = []
+        self._given_back: list[SourceMessage] = []
+        self._lost = 0
+
+    @property
+    def consumer(self) -> Consumer:
+        return self._consumer
+
+    @property
+    def finished(self) -> bool:
+        return self.next_offset >= self._end
+
+    def start_at(self, planned: PartitionRange, next_offset: int, skips: Iterable[Sequence[int]] = ()) -> None:
+        """Read on from an offset, and leave out the spans that are done already."""
+        if self.range is None:
+            # Asked for by name, the partition's leader is known before it is needed. Otherwise the client often
+            # waits for its own look around, which comes once a second.
+            self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
+        self.range = planned
+        self._partition, self._end = planned.partition, planned.end
+        self._skips = sorted((first, after) for first, after in skips if after > next_offset and first < planned.end)
+        self._lost = 0
+        self._go_to(self._after_skips(next_offset))
+
+    def _go_to(self, next_offset: int) -> None:
+        self._given_back = []
+        self.next_offset = self._beyond = next_offset
+        self._heard_at = time.monotonic()
+        self._consumer.assign([TopicPartition(self._topic, self._partition, next_offset)])
+
+    def forget(self) -> None:
+        """What is read next is said anew."""
+        self.range = None
+
+    def pause(self) -> None:
+        self._consumer.pause([TopicPartition(self._topic, self._partition)])
+
+    def resume(self) -> None:
+        self._heard_at = time.monotonic()
+        self._consumer.resume([TopicPartition(self._topic, self._partition)])
+
+    def read(self, most: int) -> list[SourceMessage]:
+        """Records of the range, in order; none when there is nothing right now or the range has ended."""
+        if self._given_back:
+            messages, self._given_back = self._given_back, []
+            self.next_offset = self._beyond
+            return messages
+        batch = self._consumer.consume(min(most, self._end - self.next_offset), READ_SECONDS)
+        messages = cast("list[SourceMessage]", [message for message in batch if message.error() is None])
+        if messages:
+            self.next_offset = messages[-1].offset() + 1
+            if self.next_offset > self._end:
+                messages = [message for message in messages if message.offset() < self._end]
+                self.next_offset = self._end
+            if self._skips:
+                messages = self._skip(messages)
+        if len(messages) < len(batch):
+            self._heed(message for message in batch if message.error() is not None)
+        self._watch(heard=bool(batch))
+        return messages
+
+    def _skip(self, messages: list[SourceMessage]) -> list[SourceMessage]:
+        wanted = [each for each in messages if not any(first <= each.offset() < after for first, after in self._skips)]
+        onwards = self._after_skips(self.next_offset)
+        if onwards != self.next_offset:
+            self._go_to(onwards)
+        return wanted
+
+    def _after_skips(self, next_offset: int) -> int:
+        for first, after in self._skips:
+            if first <= next_offset < after:
+                next_offset = min(after, self._end)
+        return next_offset
+
+    def give_back(self, messages: list[SourceMessage]) -> None:
+        """Records that were read and not handled: they are read again, next."""
+        if messages:
+            # What follows them may have been looked at already: that the range ends there is said only once.
+            self._beyond = self.next_offset
+            self._given_back = messages
+            self.next_offset = messages[0].offset()
+
+    def take_lost(self) -> int:
+        """Records that were passed over since the last call, because they had left the topic."""
+        lost, self._lost = self._lost, 0
+        return lost
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _heed(self, events: Iterable[Message]) -> None:
+        for event in events:
+            error = event.error()
+            if error is None:
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                # Nothing below the event's offset is left: markers and compacted records end a range too.
+                if (event.offset() or 0) >= self._end:
+                    self.next_offset = self._end
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._pass_over_lost()
+            elif not error.retriable():
+                raise KafkaException(error)
+
+    def _watch(self, heard: bool) -> None:
+        now = time.monotonic()
+        if heard:
+            self._heard_at = now
+            return
+        position = self._consumer.position([TopicPartition(self._topic, self._partition)])[0].offset
+        if position >= self._end:
+            self.next_offset = self._end
+        elif now - self._heard_at > STALL_SECONDS:
+            raise PartitionStoppedError(
+                f"no answer from the broker about offset {self.next_offset} for {STALL_SECONDS:.0f} s: "
+                "look at the leader of this partition, then run again"
+            )
+
+    def _pass_over_lost(self) -> None:
+        asked = self.next_offset
+        first, after_last = self._consumer.get_watermark_offsets(
+            TopicPartition(self._topic, self._partition), timeout=ANSWER_SECONDS
+        )
+        if asked > after_last:
+            raise PartitionStoppedError(
+                f"offset {asked} lies above the end of the log, {after_last}: the topic was truncated or made anew; "
+                "plan again"
+            )
+        until = min(first, self._end)
+        if not self._skip_lost:
+            raise PartitionStoppedError(
+                f"records {asked} to {until - 1} have left the topic before they were read (the log starts at "
+                f"{first}): plan again from 'earliest', or set on_data_loss='skip' to go on without them"
+            )
+        self._lost += until - asked
+        self._go_to(until)

@@ -1,0 +1,129 @@
+"""A chain in which some segments take Arrow batches, compiled into stages over many records at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from airflow_provider_kpipe.segments import BatchOptions, StopPartitionError, batch_options
+from kpipe_engine.errors import PartitionStoppedError, SegmentError
+from kpipe_engine.record import Origin, SourceMessage
+from kpipe_engine.rows import Row, in_source_order, record_of_row, row_of_message, row_of_record
+from kpipe_engine.segments import SegmentChain, SegmentContext, find_segment
+
+Failed: TypeAlias = dict[int, SegmentError]
+"""By source offset, what a record could not pass."""
+
+
+class Stage(Protocol):
+    """Takes rows in pieces, gives rows in pieces, and notes what failed."""
+
+    def process(self, pieces: list[Any], failed: Failed) -> list[Any]: ...
+
+
+class RecordStage:
+    """Consecutive segments that take records."""
+
+    def __init__(self, segments: SegmentChain, origin: Origin) -> None:
+        self._segments = segments
+        self._origin = origin
+
+    def process(self, pieces: list[list[Row]], failed: Failed) -> list[list[Row]]:
+        given: list[Row] = []
+        down: SegmentError | None = None
+        for row in in_source_order(pieces):
+            message = row[0]
+            if message.offset() in failed:
+                continue
+            if down is not None:
+                # What does not answer for one record is not asked a thousand times.
+                failed[message.offset()] = down
+                continue
+            try:
+                records = self._segments.process(record_of_row(row, self._origin))
+            except SegmentError as error:
+                failed[message.offset()] = error
+                down = error if isinstance(error.__cause__, StopPartitionError) else None
+            else:
+                given += [row_of_record(message, record) for record in records]
+        return [given]
+
+
+class StageChain:
+    """All segments of a pipeline, in order."""
+
+    def __init__(self, paths: Sequence[str], context: SegmentContext, origin: Origin) -> None:
+        self._paths = paths
+        self._context = context
+        self._origin = origin
+        self._chains: list[SegmentChain] = []
+        self._stages: list[Stage] = []
+
+    def open(self) -> None:
+        """Import and open what is not open yet: a range without records opens nothing."""
+        groups = [] if self._stages else list(_grouped(self._paths))
+        for at, (paths, options) in enumerate(groups):
+            chain = SegmentChain(paths, self._context)
+            self._chains.append(chain)
+            chain.open()
+            if options is None:
+                self._stages.append(RecordStage(chain, self._origin))
+            else:
+                batch_follows = at + 1 < len(groups) and groups[at + 1][1] is not None
+                self._stages.append(self._batch_stage(chain, options, gives_rows=not batch_follows))
+
+    def count_into(self, counters: dict[str, int]) -> None:
+        """Where the segments' context counts from now on."""
+        self._context.counters = counters
+
+    def process(self, messages: Sequence[SourceMessage]) -> tuple[list[Row], Failed]:
+        """All that comes out at the end, in source order, and what each record that did not pass failed with."""
+        failed: Failed = {}
+        pieces: list[Any] = [[row_of_message(message) for message in messages]]
+        for stage in self._stages:
+            pieces = stage.process(pieces, failed)
+        rows = in_source_order(pieces)
+        if failed:
+            # A record that had become several fails as a whole.
+            rows = [row for row in rows if row[0].offset() not in failed]
+        return rows, failed
+
+    def close(self) -> None:
+        for chain in reversed(self._chains):
+            chain.close()
+
+    def _batch_stage(self, chain: SegmentChain, options: BatchOptions, gives_rows: bool) -> Stage:
+        ((path, call),) = chain.steps
+        try:
+            # Only here is Arrow needed: other pipelines run without it.
+            from kpipe_engine.batch_segments import BatchStage
+        except ImportError as error:
+            raise PartitionStoppedError(
+                f"segment {path!r} takes Arrow batches, and pyarrow cannot be imported on the executor ({error}): "
+                "install it there"
+            ) from error
+        return BatchStage(path, call, options, self._context, gives_rows)
+
+
+def has_batches(paths: Sequence[str]) -> bool:
+    """Whether any segment takes batches. What cannot be imported is said when the chain opens."""
+    try:
+        return any(batch_options(find_segment(path)) for path in paths)
+    except PartitionStoppedError:
+        return False
+
+
+def _grouped(paths: Sequence[str]) -> Iterator[tuple[list[str], BatchOptions | None]]:
+    """Each batch segment by itself, and the record segments between them together."""
+    records: list[str] = []
+    for path in paths:
+        options = batch_options(find_segment(path))
+        if options is None:
+            records.append(path)
+            continue
+        if records:
+            yield records, None
+            records = []
+        yield [path], options
+    if records:
+        yield records, None

@@ -1,0 +1,75 @@
+"""The application that spark-submit runs: one bounded job over the ranges of a plan."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from pyspark import SparkContext, TaskContext
+
+from airflow_provider_kpipe.contract.job import (
+    DRIVER_IS_UP,
+    JOB_PROPERTY,
+    SETTINGS_PROPERTY,
+    Job,
+    unpack,
+)
+from kpipe_engine.layout import Task, lay_out
+
+log = logging.getLogger("kpipe")
+
+
+def main() -> int:
+    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(name)s: %(message)s")
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    with SparkContext() as context:
+        conf = context.getConf()
+        packed, settings = conf.get(JOB_PROPERTY), conf.get(SETTINGS_PROPERTY)
+        if packed is None or settings is None:
+            log.error("%s or %s is not set: KpipeRunOperator submits this application", JOB_PROPERTY, SETTINGS_PROPERTY)
+            return 2
+        log.info(DRIVER_IS_UP)
+        run_job(context, packed, settings)
+    return 0
+
+
+def run_job(context: SparkContext, packed: str, settings: str) -> None:
+    job = Job.from_json(unpack(packed))
+    if any(planned.cuts for planned in job.plan.pending):
+        from kpipe_engine.task import claim_what_is_cut
+
+        claim_what_is_cut(packed, settings)
+    layout = lay_out(job.plan, job.pipeline.partitions, context.defaultParallelism)
+    run = partial(run_tasks, context, packed, settings)
+    if layout.at_once is None:
+        run(layout.tasks)
+    else:
+        # Spark has no limit of its own for the tasks of one job: here, each task is a job.
+        with ThreadPoolExecutor(layout.at_once, "kpipe-task") as threads:
+            list(threads.map(run, [[task] for task in layout.tasks]))
+
+
+def run_tasks(context: SparkContext, packed: str, settings: str, tasks: Sequence[Task]) -> None:
+    # Of the two ways to launch Python on each part of something, this one comes up fastest.
+    parts = context.parallelize(tasks, len(tasks))
+    for report in parts.mapPartitions(partial(work, packed, settings)).collect():
+        log.info("%s", report)
+
+
+def work(packed: str, settings: str, tasks: Iterator[Task]) -> Iterator[str]:
+    # The driver gets by without a Kafka client, unless something is cut.
+    from kpipe_engine.task import run_task
+
+    spark_task = TaskContext.get()
+    number = spark_task.taskAttemptId() if spark_task else 0
+    for task in tasks:
+        for progress in run_task(packed, settings, task, number):
+            yield json.dumps(progress.to_json())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""Stand-ins for what a partition worker talks to. Messages are confluent-kafka's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+CREATE_TIME = 1
+
+
+class FakeProducer:
+    """Keeps what it took. `full` is how often its queue is full first, `refusals` what it raises for which value."""
+
+    def __init__(self) -> None:
+        self.taken: list[dict[str, Any]] = []
+        self.full = 0
+        self.polled: list[float] = []
+        self.refusals: dict[Any, Exception] = {}
+
+    def produce(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int = -1,
+        callback: Any = None,  # another name for the next one, which the client takes here too
+        on_delivery: Any = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        if self.full:
+            self.full -= 1
+            raise BufferError("Local: Queue full")
+        if value in self.refusals:
+            raise self.refusals[value]
+        taken = {"topic": topic, "value": value, "key": key, "partition": partition, "timestamp": timestamp}
+        self.taken.append({**taken, "headers": headers, "on_delivery": callback or on_delivery})
+
+    def poll(self, seconds: float) -> int:
+        self.polled.append(seconds)
+        return 0
+
+
+class FakeDelivery:
+    """A delivery whose acknowledgements are itself; `on_delivery_of` shows what it was asked for."""
+
+    def __init__(self, producer: FakeProducer) -> None:
+        self.producer = producer
+        self.tracing = False
+
+    @property
+    def acks(self) -> FakeDelivery:
+        return self
+
+    def make_room(self) -> None:
+        self.producer.poll(0.1)
+
+    def on_delivery_of(self, source_offset: int, kind: str) -> Any:
+        return (source_offset, kind)
+
+
+@pytest.fixture
+def producer() -> FakeProducer:
+    return FakeProducer()
+
+
+@pytest.fixture
+def delivery(producer: FakeProducer) -> FakeDelivery:
+    return FakeDelivery(producer)
+
+
+@pytest.fixture
+def message() -> Callable[..., Message]:
+    """Makes a message as it is consumed: `message(5, b"value")` is the one at offset 5."""
+
+    def make(offset: int = 0, value: bytes | None = b"v", **parts: Any) -> Message:
+        parts = {"topic": "orders", "partition": 3, "key": b"k", "timestamp": (CREATE_TIME, 1_700_000_000_000), **parts}
+        return Message(offset=offset, value=value, **parts)
+
+    return make

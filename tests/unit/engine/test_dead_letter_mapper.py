@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from letters import LETTER
+
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from kpipe_engine.dead_letter_mapper import Mapper
+from kpipe_engine.errors import PartitionStoppedError
+
+
+def upper(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return letter.key, f"{letter.source.topic}: {letter.fault.message}".upper(), [*letter.headers, ("why", b"mine")]
+
+
+def bare(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return None, None, None
+
+
+def wrong_value(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return letter.key, {"not": "bytes"}, []
+
+
+def wrong_header(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return letter.key, b"", [("a", 1)]
+
+
+def wrong_name(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return letter.key, b"", [(b"a", b"1")]
+
+
+def names_only(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return letter.key, b"", {"abc": b"1"}
+
+
+def nothing(letter: DeadLetter) -> None:
+    return None
+
+
+def raises(letter: DeadLetter) -> None:
+    raise KeyError("customer")
+
+
+def leaves(letter: DeadLetter) -> None:
+    raise SystemExit("bye")
+
+
+def test_it_decides_and_what_a_redrive_needs_is_added() -> None:
+    written = Mapper(f"{__name__}:upper")(LETTER)
+    assert (written.key, written.value) == (b"k", "ORDERS: NO AMOUNT")
+    assert written.headers == [*LETTER.headers, ("why", b"mine"), *redrive_headers(LETTER)]
+
+
+def test_it_may_leave_everything_out() -> None:
+    written = Mapper(f"{__name__}:bare")(LETTER)
+    assert written == (None, None, redrive_headers(LETTER))
+
+
+def test_what_it_wrote_is_known_as_a_dead_letter() -> None:
+    written = Mapper(f"{__name__}:bare")(LETTER)
+    letter = read_dead_letter(*written)
+    assert letter
+    assert (letter.source.topic, letter.source.offset, letter.attempt) == ("orders", 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("wrong_value", "the value that it returned is dict"),
+        ("wrong_header", "the header 'a' that it returned is int"),
+        ("wrong_name", "the header name b'a' that it returned is bytes"),
+        ("names_only", "ValueError"),
+        ("nothing", "TypeError"),
+        ("raises", "KeyError: 'customer'"),
+        ("leaves", "SystemExit: bye"),
+        ("not_there", "AttributeError"),
+    ],
+)
+def test_a_mapper_that_fails_stops_the_partition_in_front_of_the_record(name: str, said: str) -> None:
+    path = f"{__name__}:{name}"
+    with pytest.raises(PartitionStoppedError) as stop:
+        Mapper(path)(LETTER)
+    assert stop.value.next_offset == 5
+    assert str(stop.value).startswith(f"offset 5: the dead letter mapper {path!r} made nothing of the record")
+    assert said in str(stop.value)
+
+
+def test_a_mapper_that_cannot_be_imported_is_missed_with_the_first_dead_letter_only() -> None:
+    mapper = Mapper("no_such_module:shape")
+    with pytest.raises(PartitionStoppedError, match=r"No module named 'no_such_module'.*py_files"):
+        mapper(LETTER)

@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from airflow_provider_kpipe.contract.faults import Fault
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, is_fenced, is_record_error
+
+OF_THE_RECORD = [
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_RECORD,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+]
+OF_THE_CLUSTER = [
+    KafkaError._TRANSPORT,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._QUEUE_FULL,
+    KafkaError._STATE,
+    KafkaError._PURGE_QUEUE,
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+]
+OF_A_SUCCESSOR = [KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH]
+
+
+@pytest.mark.parametrize("code", OF_THE_RECORD)
+def test_another_record_may_pass_where_one_cannot_be_written(code: int) -> None:
+    assert is_record_error(KafkaError(code))
+
+
+@pytest.mark.parametrize("code", [*OF_THE_CLUSTER, *OF_A_SUCCESSOR])
+def test_no_record_is_blamed_for_what_the_cluster_does(code: int) -> None:
+    assert not is_record_error(KafkaError(code))
+
+
+@pytest.mark.parametrize("code", OF_THE_RECORD)
+def test_no_record_is_blamed_when_the_producer_is_broken(code: int) -> None:
+    assert not is_record_error(KafkaError(code, "fatal", fatal=True))
+
+
+@pytest.mark.parametrize("code", OF_A_SUCCESSOR)
+def test_a_successor_fences(code: int) -> None:
+    assert is_fenced(KafkaError(code))
+
+
+@pytest.mark.parametrize("code", [*OF_THE_RECORD, *OF_THE_CLUSTER])
+def test_nothing_else_fences(code: int) -> None:
+    assert not is_fenced(KafkaError(code))
+
+
+def test_a_failed_chunk_knows_which_records_made_it_fail() -> None:
+    faults = {5: Fault.of(ValueError("x"), "kafka", "destination")}
+    failure = ChunkFailedError("refused", faults)
+    faults.clear()
+    assert str(failure) == "refused"
+    assert list(failure.faults) == [5]
+    assert ChunkFailedError("refused").faults == {}
+
+
+def test_a_stopped_partition_knows_where() -> None:
+    assert PartitionStoppedError("why", 5).next_offset == 5
+    assert PartitionStoppedError("why").next_offset is None
+    assert str(PartitionStoppedError("why", 5)) == "why"

@@ -1,0 +1,85 @@
+"""Which tasks work on which partitions."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.scaling import PartitionScaling
+from kpipe_engine.layout import MOST_AT_ONCE_IN_A_TASK, Layout, lay_out, share_evenly
+
+LENGTHS = st.lists(st.integers(1, 10**7), min_size=1, max_size=60)
+
+
+def plan(*lengths: int, of: int | None = None) -> Plan:
+    return Plan(
+        run_key="run",
+        pipeline="orders",
+        group="orders",
+        topic="orders",
+        topic_id="abc",
+        isolation_level="read_committed",
+        continues_group=True,
+        dry_run=False,
+        created_at="2026-01-31T12:00:00+00:00",
+        topic_partitions=of or len(lengths),
+        ranges=tuple(PartitionRange(partition, 0, length, None) for partition, length in enumerate(lengths)),
+    )
+
+
+def partitions(layout: Layout) -> list[list[int]]:
+    return [[each.partition for block in task.blocks for each in block] for task in layout.tasks]
+
+
+def test_each_partition_has_a_task_the_longest_first() -> None:
+    layout = lay_out(plan(5, 70, 0, 30), PartitionScaling(), slots=2)
+    assert partitions(layout) == [[1], [3], [0]]
+    assert layout.at_once is None
+
+
+@pytest.mark.parametrize(("most", "at_once"), [(1, 1), (2, 2), (3, None), (9, None)])
+def test_a_limit_is_kept_by_running_so_many_tasks_at_once(most: int, at_once: int | None) -> None:
+    layout = lay_out(plan(5, 70, 30), PartitionScaling(max_concurrent_partitions=most), slots=2)
+    assert (len(layout.tasks), layout.at_once) == (3, at_once)
+
+
+def test_partitions_of_a_topic_with_many_share_a_writer_and_a_task() -> None:
+    layout = lay_out(plan(*[100] * 1_000), PartitionScaling(), slots=2)
+    assert len(layout.tasks) == 63
+    assert {len(task.blocks) for task in layout.tasks} == {1}
+    assert sorted(chain.from_iterable(partitions(layout))) == list(range(1_000))
+
+
+@given(lengths=LENGTHS, slots=st.integers(1, 16), most=st.none() | st.integers(1, 100))
+def test_interleaved_partitions_never_exceed_the_limit(lengths: list[int], slots: int, most: int | None) -> None:
+    scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
+    made = plan(*lengths)
+    layout = lay_out(made, scaling, slots)
+    assert len(layout.tasks) <= slots
+    assert layout.at_once is None
+    assert sorted(chain.from_iterable(partitions(layout))) == sorted(each.partition for each in made.pending)
+    at_work = sum(task.at_once for task in layout.tasks)
+    assert at_work <= (most or len(lengths))
+    if len(lengths) <= MOST_AT_ONCE_IN_A_TASK:
+        assert at_work == min(most or len(lengths), len(lengths))
+    for task in layout.tasks:
+        assert 1 <= task.at_once <= min(len(task.blocks), MOST_AT_ONCE_IN_A_TASK)
+
+
+@settings(max_examples=300, deadline=None)
+@given(lengths=LENGTHS, count=st.integers(1, 10))
+def test_shares_are_close_to_the_best_possible(lengths: list[int], count: int) -> None:
+    shares = share_evenly([(PartitionRange(0, 0, each, None),) for each in sorted(lengths, reverse=True)], count)
+    longest = max(sum(map(len, chain.from_iterable(share))) for share in shares)
+    ordered = sorted(lengths, reverse=True)
+    # Of `each * count + 1` lengths, one share gets one more than `each` of them, whatever the division.
+    crowded = (
+        sum(ordered[each * count - each : each * count + 1]) for each in range(1, (len(ordered) - 1) // count + 1)
+    )
+    possible = max(sum(lengths) / count, ordered[0], *crowded)
+    assert longest <= possible * 1.3
