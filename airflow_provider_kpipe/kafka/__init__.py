@@ -1,0 +1,1 @@
+"""The only rooms that talk to Kafka from Airflow's side."""

@@ -1,0 +1,67 @@
+"""Reads one range of a topic into this process, for what is small enough to be looked at here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
+
+READ_RECORDS = 10_000
+READ_SECONDS = 0.1
+STALL_SECONDS = 60.0
+
+
+def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange) -> Iterator[Message]:
+    """Committed records, in order. The end is found by position: markers and compacted records leave holes."""
+    if not len(planned):
+        return
+    consumer = Consumer(
+        {
+            "fetch.wait.max.ms": 50,
+            "log_level": 3,
+            **settings,
+            # It never joins the group, and stores nothing in it.
+            "group.id": "kpipe.reader",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+    )
+    try:
+        consumer.list_topics(topic, timeout=STALL_SECONDS)
+        consumer.assign([TopicPartition(topic, planned.partition, planned.start)])
+        yield from _read(consumer, topic, planned)
+    except KafkaException as failure:
+        raise KpipeError(
+            f"partition {planned.partition} of {topic!r} cannot be read from {planned.start}: {failure.args[0].str()}"
+        ) from failure
+    finally:
+        consumer.close()
+
+
+def _read(consumer: Consumer, topic: str, planned: PartitionRange) -> Iterator[Message]:
+    asked = [TopicPartition(topic, planned.partition)]
+    heard_at = time.monotonic()
+    while consumer.position(asked)[0].offset < planned.end:
+        batch = consumer.consume(READ_RECORDS, READ_SECONDS)
+        for message in batch:
+            error = message.error()
+            if error is None and (message.offset() or 0) < planned.end:
+                yield message
+            elif error is None or error.code() == KafkaError._PARTITION_EOF:
+                if (message.offset() or 0) >= planned.end:
+                    return
+            elif not error.retriable():
+                raise KafkaException(error)
+        if batch:
+            heard_at = time.monotonic()
+        elif time.monotonic() - heard_at > STALL_SECONDS:
+            raise KafkaUnavailableError(
+                f"no answer about partition {planned.partition} of {topic!r} for {STALL_SECONDS:.0f} s: look at its "
+                "leader, then try again"
+            )

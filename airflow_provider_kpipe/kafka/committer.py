@@ -1,0 +1,146 @@
+"""The only code that moves the public group."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container, Mapping
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
+from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
+
+log = logging.getLogger(__name__)
+
+
+def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
+    """Commit to the plan's group what its run has stored.
+
+    1. Refuse a topic that is not the one planned against.
+    2. Refuse a group with live members: they would overwrite the commit, or be confused by it.
+    3. Refuse a group that someone else has moved since the plan was made.
+    4. Commit what is stored beyond it, and look at each partition's answer.
+    5. Read it back.
+    """
+    with Positions(settings) as positions:
+        check_topic(positions, plan)
+        _check_members(positions, plan)
+        progress = positions.progress(plan)
+        before = _held(positions, plan)
+        targets = {
+            each.range.partition: each.next_offset
+            for each in progress
+            if len(each.range) and _may_move(plan, each, before.get(each.range.partition))
+        }
+        if targets:
+            _commit(settings, plan, targets, {each.range.partition: each.beyond for each in progress})
+        after = _held(positions, plan)
+        _read_back(plan, targets, after)
+    return Checkpoint(
+        run_key=plan.run_key,
+        pipeline=plan.pipeline,
+        group=plan.group,
+        topic=plan.topic,
+        partitions=tuple(_record(each, after.get(each.range.partition)) for each in progress),
+    )
+
+
+def check_topic(positions: Positions, plan: Plan) -> None:
+    found = positions.topic(plan.topic)
+    if found.id != plan.topic_id:
+        raise StalePlanError(
+            f"topic {plan.topic!r} was made anew since it was planned (its id was {plan.topic_id}, now it is "
+            f"{found.id}): the offsets of the plan mean other records; start a new run"
+        )
+
+
+def _check_members(positions: Positions, plan: Plan) -> None:
+    members = positions.members(plan.group)
+    if members:
+        raise GroupInUseError(
+            f"group {plan.group!r} has live members ({', '.join(members[:3])}): stop them, or give the pipeline "
+            "a group_id of its own; nothing was committed"
+        )
+
+
+def _held(positions: Positions, plan: Plan) -> dict[int, GroupOffset]:
+    return positions.group_offsets(plan.group, plan.topic, [each.partition for each in plan.ranges])
+
+
+def _may_move(plan: Plan, progress: PartitionProgress, held: GroupOffset | None) -> bool:
+    """Whether there is anything to publish; raises where the group is not as the plan left it."""
+    partition, planned = progress.range.partition, progress.range.committed
+    committed = held.offset if held else None
+    if progress.ended == "revoked":
+        return False
+    ours = held is not None and _published_by((plan.run_key, progress.took_over), held)
+    if committed != planned and not ours:
+        raise GroupMovedError(
+            f"partition {partition}: group {plan.group!r} stood at {planned} when the plan was made and is at "
+            f"{committed} now: someone else moved it, so nothing was committed; start a new run"
+        )
+    if committed is not None and progress.started and progress.range.start < progress.next_offset < committed:
+        raise GroupMovedError(
+            f"partition {partition}: committing {progress.next_offset} would take group {plan.group!r} back from "
+            f"{committed}: nothing was committed; start a new run"
+        )
+    # A partition that was only taken on has nothing to publish yet.
+    moved = progress.started and progress.next_offset != progress.range.start
+    return moved and progress.next_offset != committed
+
+
+def _published_by(run_keys: Container[str | None], held: GroupOffset) -> bool:
+    mark = CommitMark.from_metadata(held.metadata)
+    return mark is not None and mark.run_key in run_keys
+
+
+def _commit(
+    settings: Mapping[str, str],
+    plan: Plan,
+    targets: Mapping[int, int],
+    beyond: Mapping[int, Spans],
+) -> None:
+    offsets = [
+        TopicPartition(plan.topic, partition, target, CommitMark(plan.run_key, beyond[partition]).to_metadata())
+        for partition, target in targets.items()
+    ]
+    consumer = Consumer({**settings, "group.id": plan.group, "enable.auto.commit": False})
+    try:
+        # From outside the group, as a client that is no member: the broker refuses it if members came meanwhile.
+        answers = consumer.commit(offsets=offsets, asynchronous=False)
+    except KafkaException as failure:
+        raise CommitError(f"group {plan.group!r}: the broker refused the commit: {failure.args[0].str()}") from failure
+    finally:
+        consumer.close()
+    refused = [answer for answer in answers or [] if answer.error is not None]
+    if refused:
+        raise CommitError(
+            f"group {plan.group!r}: partition {refused[0].partition} of {plan.topic!r} was not committed "
+            f"({refused[0].error}), and {len(refused) - 1} more; run the checkpoint again"
+        )
+
+
+def _read_back(plan: Plan, targets: Mapping[int, int], after: Mapping[int, GroupOffset]) -> None:
+    for partition, target in targets.items():
+        found = after.get(partition)
+        if found is None or found.offset != target:
+            raise CommitError(
+                f"partition {partition}: group {plan.group!r} was set to {target} and reads "
+                f"{found.offset if found else None}: someone moves it at the same time; run the checkpoint again"
+            )
+
+
+def _record(progress: PartitionProgress, held: GroupOffset | None) -> PartitionCheckpoint:
+    return PartitionCheckpoint(
+        partition=progress.range.partition,
+        start=progress.range.start,
+        end=progress.range.end,
+        committed=held.offset if held else None,
+        complete=progress.complete,
+        stopped=progress.stopped,
+        counts=progress.counts,
+    )

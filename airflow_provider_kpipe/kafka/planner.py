@@ -1,0 +1,252 @@
+"""Pure: wishes and positions to frozen ranges. Nothing here asks a broker."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.offsets import (
+    At,
+    Committed,
+    Earliest,
+    Explicit,
+    Latest,
+    OffsetLimit,
+    PartitionRange,
+)
+from airflow_provider_kpipe.contract.progress import StoredProgress
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.positions import GroupOffset
+
+log = logging.getLogger(__name__)
+
+Offsets = Mapping[int, int]
+
+MOST_PIECES = 16
+# A piece has a writer of its own, which takes a tenth of a second to come up.
+SHORTEST_PIECE = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a run should read."""
+
+    start: OffsetLimit = field(default_factory=Committed)
+    end: OffsetLimit = field(default_factory=Latest)
+    partitions: tuple[int, ...] | None = None
+    max_records: int | None = None
+    max_records_per_partition: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("max_records", "max_records_per_partition"):
+            cap = getattr(self, name)
+            if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or cap < 1):
+                raise ValueError(f"{name}={cap!r}: a cap is a whole number from 1, or None for no cap")
+        if isinstance(self.end, (Committed, Earliest)):
+            raise ValueError("end: use 'latest', a moment, or an offset per partition")
+
+    @property
+    def continues_group(self) -> bool:
+        return isinstance(self.start, Committed)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the cluster said when the plan was made.
+
+    `at` holds the offsets of each moment wished for, `published` what the last known checkpoint committed.
+    """
+
+    topic: str
+    earliest: Offsets
+    latest: Offsets
+    at: Mapping[int, Offsets]
+    committed: Mapping[int, GroupOffset]
+    stored: Mapping[int, GroupOffset]
+    published: Offsets = field(default_factory=dict)
+    beyond: Mapping[int, Spans] = field(default_factory=dict)
+    """Of what is stored, spans that are completed above the stored offset."""
+
+
+def plan_ranges(wishes: Wishes, snapshot: Snapshot) -> tuple[PartitionRange, ...]:
+    """One range per partition wished for, empty ones included, in the order of partitions."""
+    partitions = _partitions(wishes, snapshot)
+    starts = {partition: _start(wishes.start, partition, snapshot) for partition in partitions}
+    ends = {partition: _end(wishes.end, partition, snapshot) for partition in partitions}
+    for partition in partitions:
+        _check(wishes, partition, starts, ends, snapshot)
+    lengths = _capped({partition: ends[partition] - starts[partition] for partition in partitions}, wishes)
+    return tuple(
+        PartitionRange(
+            partition,
+            starts[partition],
+            starts[partition] + lengths[partition],
+            _committed(snapshot, partition),
+            done=_done(partition, starts[partition], snapshot) if wishes.continues_group else (),
+            committed_by=_publisher(snapshot.committed.get(partition)),
+        )
+        for partition in partitions
+    )
+
+
+def cut(ranges: Sequence[PartitionRange]) -> tuple[PartitionRange, ...]:
+    """Cut what is long, so that several tasks share a hot partition."""
+    longest = max(SHORTEST_PIECE, -(-sum(map(len, ranges)) // MOST_PIECES))
+    return tuple(
+        replace(each, cuts=tuple(range(each.start, each.end, -(-len(each) // -(-len(each) // longest)))[1:]))
+        if len(each) > longest
+        else each
+        for each in ranges
+    )
+
+
+def share_fairly(wanted: Mapping[int, int], total: int) -> dict[int, int]:
+    """Share `total` so that nobody gets more than wanted, and nobody less than an equal part of what is left."""
+    shares: dict[int, int] = {}
+    left = total
+    for rank, (name, amount) in enumerate(sorted(wanted.items(), key=lambda each: (each[1], each[0]))):
+        shares[name] = min(amount, left // (len(wanted) - rank))
+        left -= shares[name]
+    return shares
+
+
+def _partitions(wishes: Wishes, snapshot: Snapshot) -> list[int]:
+    known = set(snapshot.latest)
+    named = [set(limit.offsets) for limit in (wishes.start, wishes.end) if isinstance(limit, Explicit)]
+    chosen = known if wishes.partitions is None else set(wishes.partitions)
+    for partition in sorted(chosen.union(*named) - known):
+        raise PlanError(
+            f"partition {partition} is not in topic {snapshot.topic!r}, which has {_shown(known)}: leave it out"
+        )
+    chosen = chosen.intersection(*named)
+    if not chosen:
+        raise PlanError("the wishes name no partition in common: see partitions, start and end")
+    return sorted(chosen)
+
+
+def _start(wish: OffsetLimit, partition: int, snapshot: Snapshot) -> int:
+    match wish:
+        case Committed(otherwise):
+            return _continued(otherwise, partition, snapshot)
+        case Earliest():
+            return snapshot.earliest[partition]
+        case Latest():
+            return snapshot.latest[partition]
+        case At(timestamp_ms):
+            return _moment(timestamp_ms, partition, snapshot)
+        case Explicit(offsets):
+            return offsets[partition]
+
+
+def _done(partition: int, start: int, snapshot: Snapshot) -> Spans:
+    """What earlier runs have completed above the start: they stopped with some pieces further on than others."""
+    stored, held = snapshot.stored.get(partition), snapshot.committed.get(partition)
+    if stored is not None and stored.offset == start and partition in snapshot.beyond:
+        return snapshot.beyond[partition]
+    mark = CommitMark.from_metadata(held.metadata) if held is not None and held.offset == start else None
+    return mark.beyond if mark else ()
+
+
+def _moment(timestamp_ms: int, partition: int, snapshot: Snapshot) -> int:
+    # Moments are asked for after the ends, and records may have come in between.
+    return min(snapshot.at[timestamp_ms][partition], snapshot.latest[partition])
+
+
+def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
+    """Where the group stands, or further on where a run stored more and its checkpoint never came."""
+    committed = _committed(snapshot, partition)
+    stored = snapshot.stored.get(partition)
+    progress = StoredProgress.from_metadata(stored.metadata) if stored else None
+    if stored and progress and progress.continues_group and stored.offset > (-1 if committed is None else committed):
+        publisher = _publisher(snapshot.committed.get(partition))
+        # Its own checkpoint may have come while it was still at work, or that of the run which it took over.
+        if progress.base == committed or (publisher and publisher in (progress.run_key, progress.took_over)):
+            log.info(
+                "partition %d: going on at %d, stored by run %s whose checkpoint never came",
+                partition,
+                stored.offset,
+                progress.run_key,
+            )
+            return stored.offset
+        log.warning(
+            "partition %d: the group was moved from %s to %s since run %s stored %d; the group decides",
+            partition,
+            progress.base,
+            committed,
+            progress.run_key,
+            stored.offset,
+        )
+    if committed is not None:
+        return committed
+    if otherwise == "error":
+        raise PlanError(
+            f"partition {partition} of {snapshot.topic!r}: the group has no committed offset (it is new, or its "
+            "offsets have expired): say where to start, with start='committed-or-earliest' or an offset"
+        )
+    if otherwise == "earliest_at_first" and partition in snapshot.published:
+        raise PlanError(
+            f"partition {partition} of {snapshot.topic!r}: the group has no committed offset, though the last "
+            f"checkpoint committed {snapshot.published[partition]}: it has expired (the broker keeps the offsets of "
+            "an idle group for offsets.retention.minutes, 7 days by default) or was deleted. Start over with "
+            "start='committed-or-earliest', or give the group its offset back and run again"
+        )
+    return snapshot.latest[partition] if otherwise == "latest" else snapshot.earliest[partition]
+
+
+def _end(wish: OffsetLimit, partition: int, snapshot: Snapshot) -> int:
+    match wish:
+        case At(timestamp_ms):
+            return _moment(timestamp_ms, partition, snapshot)
+        case Explicit(offsets):
+            return offsets[partition]
+        case _:
+            return snapshot.latest[partition]
+
+
+def _check(wishes: Wishes, partition: int, starts: dict[int, int], ends: dict[int, int], snapshot: Snapshot) -> None:
+    start, end = starts[partition], ends[partition]
+    first, after_last = snapshot.earliest[partition], snapshot.latest[partition]
+    where = f"partition {partition} of {snapshot.topic!r}"
+    if isinstance(wishes.end, Explicit) and end > after_last:
+        raise PlanError(f"{where}: the end {end} lies above the end of the log, {after_last}: lower it")
+    if isinstance(wishes.start, Explicit) and start > after_last:
+        raise PlanError(f"{where}: the start {start} lies above the end of the log, {after_last}: lower it")
+    if isinstance(wishes.start, Explicit) and start < first:
+        raise PlanError(f"{where}: the start {start} lies below the start of the log, {first}: raise it")
+    if isinstance(wishes.start, Committed) and start > after_last:
+        raise PlanError(
+            f"{where}: the group stands at {start}, above the end of the log, {after_last}: the topic was made "
+            "anew or truncated; reset the group, or start from 'earliest'"
+        )
+    if start > end:
+        if isinstance(wishes.start, Committed):
+            # The group is past the window already: nothing is left to do.
+            ends[partition] = start
+            return
+        raise PlanError(f"{where}: the start {start} lies beyond the end {end}: exchange or mend them")
+
+
+def _capped(lengths: Mapping[int, int], wishes: Wishes) -> dict[int, int]:
+    if wishes.max_records_per_partition is not None:
+        lengths = {partition: min(length, wishes.max_records_per_partition) for partition, length in lengths.items()}
+    if wishes.max_records is not None:
+        lengths = share_fairly(lengths, wishes.max_records)
+    return dict(lengths)
+
+
+def _committed(snapshot: Snapshot, partition: int) -> int | None:
+    held = snapshot.committed.get(partition)
+    return None if held is None else held.offset
+
+
+def _publisher(held: GroupOffset | None) -> str | None:
+    """The run that put the group where it stands; None if it was somebody else."""
+    mark = CommitMark.from_metadata(held.metadata) if held else None
+    return mark.run_key if mark else None
+
+
+def _shown(partitions: Collection[int]) -> str:
+    return f"partitions 0 to {max(partitions)}" if partitions else "no partition"

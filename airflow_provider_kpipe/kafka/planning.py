@@ -1,0 +1,107 @@
+"""Asks the cluster what the planner needs to know, and makes the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.offsets import At
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import MOST_WRITERS, Plan, progress_group_of
+from airflow_provider_kpipe.contract.progress import StoredProgress
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges
+from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions, Topic
+
+
+def make_plan(
+    pipeline: KafkaPipeline,
+    wishes: Wishes,
+    settings: Mapping[str, str],
+    *,
+    run_key: str,
+    publish: bool,
+    dry_run: bool,
+    created_at: str,
+    published: Mapping[int, int] | None = None,
+) -> Plan:
+    group = group_of(pipeline, wishes, run_key, publish)
+    source = pipeline.source
+    with Positions(settings) as positions:
+        topic = positions.topic(source.topic)
+        moments = [limit.timestamp_ms for limit in (wishes.start, wishes.end) if isinstance(limit, At)]
+        ends = positions.latest(topic, source.isolation_level)
+        snapshot = Snapshot(
+            topic=topic.name,
+            earliest=positions.earliest(topic, source.isolation_level),
+            latest=ends,
+            at={moment: positions.at(topic, moment, source.isolation_level, ends) for moment in moments},
+            committed=positions.group_offsets(group, topic.name, topic.partitions),
+            **stored_of(positions, group, topic),
+            published=published or {},
+        )
+    ranges = plan_ranges(wishes, snapshot)
+    if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
+        ranges = cut(ranges)
+    if publish:
+        refuse_to_go_back(group, snapshot, {each.partition: each.end for each in ranges if len(each)})
+    return Plan(
+        run_key=run_key,
+        pipeline=pipeline.name,
+        group=group,
+        topic=topic.name,
+        topic_id=topic.id,
+        isolation_level=source.isolation_level,
+        continues_group=wishes.continues_group,
+        dry_run=dry_run,
+        created_at=created_at,
+        topic_partitions=len(topic.partitions),
+        ranges=ranges,
+    )
+
+
+def stored_of(positions: Positions, group: str, topic: Topic) -> dict[str, Any]:
+    """What the last run has stored, where it had cut a partition into pieces taken together."""
+    stored = positions.group_offsets(progress_group_of(group), topic.name, topic.partitions)
+    beyond = {}
+    for partition, held in stored.items():
+        found = StoredProgress.from_metadata(held.metadata)
+        if found is None or (found.slots == 1 and not found.done):
+            continue
+        completed = CompletedOffsets(found.start, [(found.start, held.offset)])
+        for first, after in (*found.done, *_pieces(positions, group, topic, partition, found)):
+            completed.add(first, after)
+        stored[partition] = GroupOffset(completed.next_offset, held.metadata)
+        beyond[partition] = completed.beyond
+    return {"stored": stored, "beyond": beyond}
+
+
+def _pieces(positions: Positions, group: str, topic: Topic, partition: int, found: StoredProgress) -> Iterator[Span]:
+    for slot in range(1, found.slots):
+        held = positions.group_offsets(progress_group_of(group, slot), topic.name, [partition]).get(partition)
+        progress = StoredProgress.from_metadata(held.metadata) if held else None
+        if held and progress and progress.run_key == found.run_key:
+            yield progress.start, held.offset
+
+
+def group_of(pipeline: KafkaPipeline, wishes: Wishes, run_key: str, publish: bool) -> str:
+    """A run that does not go on where the group stands has a group of its own, and never moves the live one."""
+    return pipeline.group if wishes.continues_group or publish else f"{pipeline.group}.backfill.{run_key}"
+
+
+def refuse_to_go_back(group: str, snapshot: Snapshot, ends: Mapping[int, int]) -> None:
+    for partition, end in ends.items():
+        held = snapshot.committed.get(partition)
+        if held is not None and end < held.offset:
+            raise PlanError(
+                f"publishing this run would take group {group!r} back from {held.offset} to {end} in partition "
+                f"{partition}: leave publish off, or choose an end that is not before the group"
+            )
+
+
+def check_written_topics(pipeline: KafkaPipeline, settings: Mapping[str, str]) -> None:
+    """A topic that is missing would send every record to the dead letters, or fail them all."""
+    with Positions(settings) as positions:
+        for topic in pipeline.needed_topics:
+            positions.topic(topic)

@@ -1,0 +1,162 @@
+"""Where things stand on a cluster: ends of logs, moments, committed and stored offsets, topic ids."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError, UnknownTopicError
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+ANSWER_SECONDS = 30.0
+_ISOLATION = {
+    "read_committed": IsolationLevel.READ_COMMITTED,
+    "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
+}
+_NOT_ANSWERING = frozenset(
+    {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as it is now; its id changes when it is deleted and made anew."""
+
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """An offset that a group holds for a partition, with the metadata beside it."""
+
+    offset: int
+    metadata: str | None
+
+
+class Positions:
+    """Reads from one cluster. A context manager: it keeps a client per group open inside the block."""
+
+    def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._settings: dict[str, Any] = {"log_level": 3, **settings}
+        self._answer_seconds = answer_seconds
+        self._admin = AdminClient(dict(self._settings))
+        self._consumers: dict[str, Consumer] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for consumer in self._consumers.values():
+            consumer.close()
+
+    def topic(self, name: str) -> Topic:
+        future = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._answer_seconds)[name]
+        found = self._ask(future.result, f"about topic {name!r}", unknown_topic=name)
+        return Topic(name, str(found.topic_id), tuple(sorted(each.id for each in found.partitions)))
+
+    def earliest(self, topic: Topic, isolation_level: str) -> dict[int, int]:
+        return self._list(topic.name, topic.partitions, OffsetSpec.earliest(), isolation_level)
+
+    def latest(self, topic: Topic, isolation_level: str) -> dict[int, int]:
+        return self._list(topic.name, topic.partitions, OffsetSpec.latest(), isolation_level)
+
+    def at(self, topic: Topic, timestamp_ms: int, isolation_level: str, ends: Mapping[int, int]) -> dict[int, int]:
+        """The first offset at or after a moment; where no record is that young, the end of the log."""
+        found = self._list(topic.name, topic.partitions, OffsetSpec.for_timestamp(timestamp_ms), isolation_level)
+        return {each: ends[each] if offset < 0 else offset for each, offset in found.items()}
+
+    def group_offsets(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, GroupOffset]:
+        """What a group holds. Read as a consumer, which waits for a transaction that is just being committed;
+        the admin client would show the offset from before it."""
+        consumer = self._consumers.get(group)
+        if consumer is None:
+            consumer = self._consumers[group] = Consumer(
+                {**self._settings, "group.id": group, "enable.auto.commit": False}
+            )
+        asked = [TopicPartition(topic, partition) for partition in partitions]
+        answers = self._ask(lambda: consumer.committed(asked, timeout=self._answer_seconds), f"about group {group!r}")
+        for answer in answers:
+            if answer.error is not None:
+                raise KpipeError(f"group {group!r}, partition {answer.partition} of {topic!r}: {answer.error}")
+        return {each.partition: GroupOffset(each.offset, each.metadata) for each in answers if each.offset >= 0}
+
+    def progress(self, plan: Plan) -> list[PartitionProgress]:
+        """How far the run of a plan has come, in the order of its ranges."""
+        stored = self._stored_by_slot(plan)
+        found = []
+        for planned in plan.ranges:
+            pieces = []
+            for piece in planned.pieces:
+                held = stored[piece.slot].get(piece.partition)
+                offset, metadata = (held.offset, held.metadata) if held else (None, None)
+                pieces.append(PartitionProgress.of(piece, plan.run_key, offset, metadata, plan.created_at))
+            found.append(PartitionProgress.of_pieces(planned, pieces))
+        return found
+
+    def _stored_by_slot(self, plan: Plan) -> dict[int, dict[int, GroupOffset]]:
+        partitions: dict[int, list[int]] = {}
+        for planned in plan.ranges:
+            for piece in planned.pieces:
+                partitions.setdefault(piece.slot, []).append(piece.partition)
+        return {
+            slot: self.group_offsets(progress_group_of(plan.group, slot), plan.topic, those)
+            for slot, those in partitions.items()
+        }
+
+    def members(self, group: str) -> list[str]:
+        """Client ids of the consumers that are in the group now."""
+        future = self._admin.describe_consumer_groups([group], request_timeout=self._answer_seconds)[group]
+        try:
+            described = self._ask(future.result, f"about group {group!r}")
+        except KpipeError as error:
+            cause = error.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return []
+            raise
+        return [f"{member.client_id} on {member.host}" for member in described.members]
+
+    def _list(self, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation_level: str) -> dict[int, int]:
+        futures = self._admin.list_offsets(
+            {TopicPartition(topic, partition): spec for partition in partitions},
+            isolation_level=_ISOLATION[isolation_level],
+            request_timeout=self._answer_seconds,
+        )
+        return {
+            asked.partition: self._ask(future.result, f"about {topic!r}", unknown_topic=topic).offset
+            for asked, future in futures.items()
+        }
+
+    def _ask(self, question: Callable[[], T], about: str, *, unknown_topic: str | None = None) -> T:
+        try:
+            return question()
+        except KafkaException as failure:
+            error: KafkaError = failure.args[0]
+            if unknown_topic and error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+                raise UnknownTopicError(
+                    f"topic {unknown_topic!r} is not on the cluster at {self._where}: create it, or mend its name "
+                    "in the pipeline"
+                ) from failure
+            if error.code() in _NOT_ANSWERING:
+                raise KafkaUnavailableError(
+                    f"the Kafka cluster at {self._where} does not answer {about} ({error.str()}): see that it is up "
+                    "and that bootstrap.servers and security.protocol of the connection are right"
+                ) from failure
+            raise KpipeError(f"the Kafka cluster at {self._where} gives no answer {about}: {error.str()}") from failure
+
+    @property
+    def _where(self) -> str:
+        return self._settings.get("bootstrap.servers") or self._settings.get("metadata.broker.list") or "?"

@@ -1,0 +1,57 @@
+"""Freezes which dead letters a redrive looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_kpipe.contract.offsets import OffsetLimit
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import IsolationLevel, Plan
+from airflow_provider_kpipe.contract.redrive import Redrive, dead_letter_of, redrive_group_of, written_topics
+from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
+from airflow_provider_kpipe.kafka.positions import Positions
+
+ISOLATION_LEVEL: IsolationLevel = "read_committed"
+
+
+def make_redrive_plan(
+    settings: Mapping[str, str],
+    pipeline: KafkaPipeline,
+    start: OffsetLimit,
+    end: OffsetLimit,
+    *,
+    run_key: str,
+    dry_run: bool,
+    created_at: str,
+) -> Plan:
+    with Positions(settings) as positions:
+        topic = positions.topic(dead_letter_of(pipeline).topic)
+        snapshot = Snapshot(
+            topic=topic.name,
+            earliest=positions.earliest(topic, ISOLATION_LEVEL),
+            latest=positions.latest(topic, ISOLATION_LEVEL),
+            at={},
+            committed={},
+            stored={},
+        )
+    return Plan(
+        run_key=run_key,
+        pipeline=pipeline.name,
+        group=redrive_group_of(topic.name),
+        topic=topic.name,
+        topic_id=topic.id,
+        isolation_level=ISOLATION_LEVEL,
+        continues_group=False,
+        dry_run=dry_run,
+        created_at=created_at,
+        topic_partitions=len(topic.partitions),
+        ranges=plan_ranges(Wishes(start=start, end=end), snapshot),
+    )
+
+
+def check_redrive_topics(settings: Mapping[str, str], pipeline: KafkaPipeline, redrive: Redrive) -> None:
+    """A topic that is missing would hold up every letter, or make it a dead letter again."""
+    with Positions(settings) as positions:
+        for topic in written_topics(pipeline, redrive):
+            if topic != redrive.ledger_topic:
+                positions.topic(topic)

@@ -1,0 +1,91 @@
+"""A dry run: what a redrive would do, letter by letter, without doing it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from confluent_kafka import Message
+
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder
+from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
+from airflow_provider_kpipe.kafka.bounded_reader import read_range
+from airflow_provider_kpipe.kafka.redrive_ledger import redriven
+
+SAMPLES = 10
+MOST_NAMES = 50
+# All of it goes into XCom.
+TEXT_CHARACTERS = 300
+
+
+def preview(settings: Mapping[str, str], order: RedriveOrder) -> RedriveResult:
+    """Decides as the engine does, over the same ranges and the same ledger."""
+    seen = _Seen(order)
+    partitions = [seen.look(settings, planned) for planned in order.plan.ranges]
+    return RedriveResult.of(
+        order,
+        partitions,
+        exception_classes=dict(seen.exception_classes.most_common(MOST_NAMES)),
+        pipelines=dict(seen.pipelines.most_common(MOST_NAMES)),
+        samples=seen.samples,
+    )
+
+
+class _Seen:
+    """Counts of the letters that would be redriven, and the first few of them."""
+
+    def __init__(self, order: RedriveOrder) -> None:
+        self._order = order
+        self.exception_classes: Counter[str] = Counter()
+        self.pipelines: Counter[str] = Counter()
+        self.samples: list[Sample] = []
+
+    def look(self, settings: Mapping[str, str], planned: PartitionRange) -> PartitionRedrive:
+        plan, redrive = self._order.plan, self._order.redrive
+        done = redriven(settings, plan, planned, redrive.ledger_topic)
+        outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
+        for message in read_range(settings, plan.topic, planned):
+            letter = _letter(message)
+            outcome = redrive.outcome_of(letter, message.timestamp()[1], message.offset() in done)
+            outcomes[outcome] += 1
+            if letter is not None and outcome == "redriven":
+                self._note(message, letter)
+        return PartitionRedrive(
+            partition=planned.partition,
+            start=planned.start,
+            end=planned.end,
+            next_offset=planned.end,
+            complete=True,
+            stopped=None,
+            read=sum(outcomes.values()),
+            written=0,
+            dead_lettered=0,
+            outcomes=outcomes,
+        )
+
+    def _note(self, message: Message, letter: DeadLetter) -> None:
+        self.exception_classes[letter.fault.exception_class] += 1
+        self.pipelines[letter.pipeline] += 1
+        if len(self.samples) < SAMPLES:
+            source, fault = letter.source, letter.fault
+            self.samples.append(
+                Sample(
+                    dead_letter=f"{message.topic()}-{message.partition()}-{message.offset()}",
+                    record=f"{source.topic}-{source.partition}-{source.offset}",
+                    key=None if letter.key is None else letter.key.decode(errors="replace")[:TEXT_CHARACTERS],
+                    pipeline=letter.pipeline,
+                    exception_class=fault.exception_class,
+                    message=fault.message[:TEXT_CHARACTERS],
+                    occurred_at=fault.occurred_at,
+                    attempt=letter.attempt,
+                )
+            )
+
+
+def _letter(message: Message) -> DeadLetter | None:
+    # Consumed headers have bytes or None for values, never text.
+    return read_dead_letter(message.key(), message.value(), cast("Sequence[Header]", message.headers() or ()))

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_kpipe.contract.offsets import (
+    At,
+    Committed,
+    Earliest,
+    Explicit,
+    Latest,
+    OffsetLimit,
+    PartitionRange,
+)
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges, share_fairly
+from airflow_provider_kpipe.kafka.positions import GroupOffset
+
+LENGTHS = st.dictionaries(st.integers(0, 100), st.integers(0, 10**9), max_size=12)
+MOMENT, LATER = 1_000, 2_000
+
+
+def held(**offsets: int) -> dict[int, GroupOffset]:
+    return {int(name.removeprefix("p")): GroupOffset(offset, None) for name, offset in offsets.items()}
+
+
+def snapshot(**changes: Any) -> Snapshot:
+    """Partition 0 holds [100, 200), 1 holds [0, 50), and 2 is empty."""
+    found: dict[str, Any] = {
+        "topic": "orders",
+        "earliest": {0: 100, 1: 0, 2: 0},
+        "latest": {0: 200, 1: 50, 2: 0},
+        "at": {MOMENT: {0: 120, 1: 10, 2: 0}, LATER: {0: 180, 1: 50, 2: 0}},
+        "committed": held(p0=150, p1=20),
+        "stored": {},
+    }
+    return Snapshot(**{**found, **changes})
+
+
+def ranges(wishes: Wishes, found: Snapshot) -> dict[int, tuple[int, int]]:
+    return {each.partition: (each.start, each.end) for each in plan_ranges(wishes, found)}
+
+
+@given(wanted=LENGTHS, total=st.integers(1, 10**10))
+@settings(deadline=None, max_examples=200)
+def test_shares_are_as_large_as_the_total_allows_and_never_larger_than_wanted(
+    wanted: dict[int, int], total: int
+) -> None:
+    shares = share_fairly(wanted, total)
+    assert shares.keys() == wanted.keys()
+    assert all(0 <= shares[name] <= amount for name, amount in wanted.items())
+    assert sum(shares.values()) == min(total, sum(wanted.values()))
+
+
+@given(wanted=LENGTHS.filter(bool), total=st.integers(1, 10**10))
+@settings(deadline=None, max_examples=200)
+def test_nobody_is_starved_by_a_bigger_one(wanted: dict[int, int], total: int) -> None:
+    shares = share_fairly(wanted, total)
+    assert all(shares[name] >= min(amount, total // len(wanted)) for name, amount in wanted.items())
+
+
+@given(wanted=LENGTHS.filter(bool), total=st.integers(1, 10**10))
+@settings(deadline=None, max_examples=200)
+def test_who_gets_less_than_wanted_gets_as_much_as_anybody(wanted: dict[int, int], total: int) -> None:
+    shares = share_fairly(wanted, total)
+    most = max(shares.values())
+    assert all(shares[name] == amount or shares[name] >= most - 1 for name, amount in wanted.items())
+
+
+def test_what_a_small_partition_leaves_goes_to_the_others() -> None:
+    assert share_fairly({0: 10, 1: 1_000, 2: 1_000}, 100) == {0: 10, 1: 45, 2: 45}
+
+
+STARTS: list[tuple[OffsetLimit, dict[int, tuple[int, int]]]] = [
+    (Committed(), {0: (150, 200), 1: (20, 50), 2: (0, 0)}),
+    (Earliest(), {0: (100, 200), 1: (0, 50), 2: (0, 0)}),
+    (Latest(), {0: (200, 200), 1: (50, 50), 2: (0, 0)}),
+    (At(MOMENT), {0: (120, 200), 1: (10, 50), 2: (0, 0)}),
+    (Explicit({0: 130, 1: 0}), {0: (130, 200), 1: (0, 50)}),
+]
+
+
+@pytest.mark.parametrize(("start", "found"), STARTS, ids=[repr(start) for start, _ in STARTS])
+def test_a_plan_starts_where_it_was_wished(start: OffsetLimit, found: dict[int, tuple[int, int]]) -> None:
+    assert ranges(Wishes(start=start), snapshot()) == found
+
+
+ENDS: list[tuple[OffsetLimit, dict[int, tuple[int, int]]]] = [
+    (Latest(), {0: (100, 200), 1: (0, 50), 2: (0, 0)}),
+    (At(LATER), {0: (100, 180), 1: (0, 50), 2: (0, 0)}),
+    (Explicit({0: 170, 2: 0}), {0: (100, 170), 2: (0, 0)}),
+]
+
+
+@pytest.mark.parametrize(("end", "found"), ENDS, ids=[repr(end) for end, _ in ENDS])
+def test_a_plan_ends_where_it_was_wished(end: OffsetLimit, found: dict[int, tuple[int, int]]) -> None:
+    assert ranges(Wishes(start=Earliest(), end=end), snapshot()) == found
+
+
+def test_a_window_is_between_two_moments() -> None:
+    assert ranges(Wishes(start=At(MOMENT), end=At(LATER)), snapshot()) == {0: (120, 180), 1: (10, 50), 2: (0, 0)}
+
+
+def test_a_plan_keeps_the_committed_offset_that_it_was_made_against() -> None:
+    planned = plan_ranges(Wishes(start=Earliest()), snapshot())
+    assert planned == (
+        PartitionRange(0, 100, 200, 150),
+        PartitionRange(1, 0, 50, 20),
+        PartitionRange(2, 0, 0, None),
+    )
+
+
+@pytest.mark.parametrize(("otherwise", "start"), [("earliest", 100), ("latest", 200)])
+def test_a_partition_without_a_committed_offset_starts_where_it_was_said(otherwise: Any, start: int) -> None:
+    found = ranges(Wishes(start=Committed(otherwise)), snapshot(committed=held(p1=20)))
+    assert found == {0: (start, 200), 1: (20, 50), 2: (0, 0)}
+
+
+def test_a_partition_without_a_committed_offset_is_an_error_where_it_was_said() -> None:
+    with pytest.raises(PlanError, match="partition 0 of 'orders': the group has no committed offset"):
+        plan_ranges(Wishes(start=Committed("error")), snapshot(committed=held(p1=20)))
+
+
+def test_a_committed_offset_of_zero_is_a_committed_offset() -> None:
+    found = snapshot(committed=held(p0=100, p1=0, p2=0))
+    assert ranges(Wishes(start=Committed("error")), found) == {0: (100, 200), 1: (0, 50), 2: (0, 0)}
+
+
+def test_a_committed_offset_below_the_log_stays_so_that_the_loss_is_noticed() -> None:
+    assert ranges(Wishes(partitions=(0,)), snapshot(committed=held(p0=40))) == {0: (40, 200)}
+
+
+def test_a_group_past_the_window_has_nothing_left_to_do() -> None:
+    assert ranges(Wishes(end=At(MOMENT)), snapshot()) == {0: (150, 150), 1: (20, 20), 2: (0, 0)}
+
+
+def test_an_empty_topic_makes_an_empty_plan() -> None:
+    nothing = snapshot(earliest={0: 0, 1: 0}, latest={0: 0, 1: 0}, committed={})
+    assert ranges(Wishes(), nothing) == {0: (0, 0), 1: (0, 0)}
+
+
+def test_a_start_after_the_last_record_is_an_empty_plan_although_records_arrive_meanwhile() -> None:
+    later = snapshot(at={MOMENT: {0: 205, 1: 50, 2: 0}})
+    assert [len(each) for each in plan_ranges(Wishes(start=At(MOMENT)), later)] == [0, 0, 0]
+
+
+REFUSED: list[tuple[str, Wishes, dict[str, Any], str]] = [
+    (
+        "explicit start below the log",
+        Wishes(start=Explicit({0: 99})),
+        {},
+        "partition 0 of 'orders': the start 99 lies below the start of the log, 100",
+    ),
+    (
+        "explicit start above the log",
+        Wishes(start=Explicit({0: 201})),
+        {},
+        "partition 0 of 'orders': the start 201 lies above the end of the log, 200",
+    ),
+    (
+        "explicit end above the log",
+        Wishes(start=Earliest(), end=Explicit({1: 51})),
+        {},
+        "partition 1 of 'orders': the end 51 lies above the end of the log, 50",
+    ),
+    (
+        "start beyond the end",
+        Wishes(start=Explicit({0: 180}), end=Explicit({0: 170})),
+        {},
+        "partition 0 of 'orders': the start 180 lies beyond the end 170",
+    ),
+    (
+        "end below the log",
+        Wishes(start=Earliest(), end=Explicit({0: 50})),
+        {},
+        "partition 0 of 'orders': the start 100 lies beyond the end 50",
+    ),
+    (
+        "moments the wrong way round",
+        Wishes(start=At(LATER), end=At(MOMENT)),
+        {},
+        "partition 0 of 'orders': the start 180 lies beyond the end 120",
+    ),
+    (
+        "group above the log",
+        Wishes(),
+        {"committed": held(p1=51)},
+        "partition 1 of 'orders': the group stands at 51, above the end of the log, 50",
+    ),
+    (
+        "unknown partition",
+        Wishes(partitions=(0, 3)),
+        {},
+        "partition 3 is not in topic 'orders', which has partitions 0 to 2",
+    ),
+    ("negative partition", Wishes(partitions=(-1,)), {}, "partition -1 is not in topic 'orders'"),
+    ("unknown partition in the start", Wishes(start=Explicit({7: 0})), {}, "partition 7 is not in topic 'orders'"),
+    ("unknown partition in the end", Wishes(end=Explicit({8: 0})), {}, "partition 8 is not in topic 'orders'"),
+    ("nothing in common", Wishes(start=Explicit({0: 100}), partitions=(1,)), {}, "name no partition in common"),
+    ("no partition", Wishes(partitions=()), {}, "name no partition in common"),
+    (
+        "start and end of different partitions",
+        Wishes(start=Explicit({0: 100}), end=Explicit({1: 50})),
+        {},
+        "name no partition in common",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wishes", "changes", "said"), [each[1:] for each in REFUSED], ids=[e[0] for e in REFUSED])
+def test_wishes_that_make_no_plan_are_refused_by_partition(wishes: Wishes, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(PlanError) as refusal:
+        plan_ranges(wishes, snapshot(**changes))
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "partitions"),
+    [
+        (Wishes(partitions=(2, 0, 0)), [0, 2]),
+        (Wishes(start=Explicit({1: 0}), partitions=(0, 1)), [1]),
+        (Wishes(start=Explicit({0: 100, 1: 0}), end=Explicit({1: 50, 2: 0})), [1]),
+    ],
+    ids=["named", "explicit start", "explicit start and end"],
+)
+def test_only_the_partitions_wished_for_are_planned(wishes: Wishes, partitions: list[int]) -> None:
+    assert [each.partition for each in plan_ranges(wishes, snapshot())] == partitions
+
+
+@pytest.mark.parametrize(
+    ("caps", "lengths"),
+    [
+        ({"max_records_per_partition": 30}, [30, 30, 0]),
+        ({"max_records_per_partition": 80}, [80, 50, 0]),
+        ({"max_records": 60}, [30, 30, 0]),
+        ({"max_records": 120}, [70, 50, 0]),
+        ({"max_records": 1_000}, [100, 50, 0]),
+        ({"max_records": 120, "max_records_per_partition": 60}, [60, 50, 0]),
+        ({"max_records": 1}, [1, 0, 0]),
+    ],
+    ids=repr,
+)
+def test_caps_cut_the_end_and_are_shared_fairly(caps: dict[str, int], lengths: list[int]) -> None:
+    planned = plan_ranges(Wishes(start=Earliest(), **caps), snapshot())  # type: ignore[arg-type]
+    assert [len(each) for each in planned] == lengths
+    assert [each.start for each in planned] == [100, 0, 0]
+
+
+@pytest.mark.parametrize("cap", [0, -1, True, False, 1.5, "5"], ids=repr)
+@pytest.mark.parametrize("name", ["max_records", "max_records_per_partition"])
+def test_a_cap_is_a_whole_number_from_one(name: str, cap: Any) -> None:
+    with pytest.raises(ValueError, match=f"^{name}={cap!r}: a cap is a whole number from 1"):
+        Wishes(**{name: cap})
+
+
+@pytest.mark.parametrize("end", [Committed(), Earliest()], ids=repr)
+def test_a_plan_cannot_end_at_the_group_or_at_the_beginning(end: OffsetLimit) -> None:
+    with pytest.raises(ValueError, match=r"^end: use 'latest', a moment, or an offset per partition"):
+        Wishes(end=end)
+
+
+@pytest.mark.parametrize(("start", "continues"), [(Committed(), True), (Committed("error"), True), (Earliest(), False)])
+def test_only_a_plan_from_the_committed_offsets_continues_the_group(start: OffsetLimit, continues: bool) -> None:
+    assert Wishes(start=start).continues_group is continues
+
+
+def test_a_plan_is_silent_about_what_is_usual(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        plan_ranges(Wishes(), snapshot())
+    assert not caplog.records

@@ -1,0 +1,98 @@
+"""What a plan makes of progress that a run stored and no checkpoint has published."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from airflow_provider_kpipe.contract.offsets import Committed, Earliest, OffsetLimit
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
+from airflow_provider_kpipe.kafka.positions import GroupOffset
+
+
+def stored(next_offset: int, base: int | None, continues_group: bool = True) -> GroupOffset:
+    progress = StoredProgress("dag/before/plan", 100, base, continues_group, Counts())
+    return GroupOffset(next_offset, progress.to_metadata())
+
+
+def start_of(
+    committed: int | None, beside: GroupOffset | None, latest: int = 200, start: OffsetLimit | None = None
+) -> int:
+    snapshot = Snapshot(
+        topic="orders",
+        earliest={0: 100},
+        latest={0: latest},
+        at={},
+        committed={} if committed is None else {0: GroupOffset(committed, None)},
+        stored={} if beside is None else {0: beside},
+    )
+    (planned,) = plan_ranges(Wishes(start=start or Committed()), snapshot)
+    assert planned.committed == committed
+    return planned.start
+
+
+@pytest.mark.parametrize(("committed", "next_offset"), [(120, 160), (120, 121), (120, 200), (None, 160), (None, 0)])
+def test_a_plan_goes_on_from_what_was_stored_and_never_published(
+    committed: int | None, next_offset: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert start_of(committed, stored(next_offset, base=committed)) == next_offset
+    assert f"partition 0: going on at {next_offset}, stored by run dag/before/plan" in caplog.text
+
+
+def test_a_missing_committed_offset_is_no_error_where_a_run_stored_from_there() -> None:
+    assert start_of(None, stored(160, base=None), start=Committed("error")) == 160
+
+
+@pytest.mark.parametrize(
+    ("committed", "base", "start"),
+    [(110, 120, 110), (130, 120, 130), (130, None, 130), (None, 120, 100)],
+    ids=["reset backwards", "moved forwards", "committed meanwhile", "deleted or expired"],
+)
+def test_the_group_decides_where_someone_has_moved_it_and_the_log_says_so(
+    committed: int | None, base: int | None, start: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert start_of(committed, stored(160, base=base)) == start
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    said = f"partition 0: the group was moved from {base} to {committed} since run dag/before/plan stored 160"
+    assert said in record.getMessage()
+
+
+def test_a_group_whose_offsets_expired_is_an_error_where_it_was_said() -> None:
+    with pytest.raises(PlanError, match="the group has no committed offset"):
+        start_of(None, stored(160, base=120), start=Committed("error"))
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        stored(160, base=120, continues_group=False),
+        GroupOffset(160, None),
+        GroupOffset(160, "by hand"),
+        stored(120, base=120),
+        stored(110, base=120),
+        stored(120, base=100),
+        None,
+    ],
+    ids=["a backfill's", "no metadata", "foreign metadata", "no further", "behind", "published", "nothing"],
+)
+def test_what_is_stored_is_passed_over_in_silence_where_it_says_nothing_about_the_group(
+    beside: GroupOffset | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        assert start_of(120, beside) == 120
+    assert not caplog.records
+
+
+def test_what_is_stored_matters_only_to_a_plan_that_continues_the_group() -> None:
+    assert start_of(120, stored(160, base=120), start=Earliest()) == 100
+
+
+def test_what_is_stored_above_the_end_of_the_log_is_an_error() -> None:
+    with pytest.raises(PlanError, match="above the end of the log, 150"):
+        start_of(120, stored(160, base=120), latest=150)
