@@ -1,0 +1,1 @@
+"""Ready-made segments that read and write JSON, Avro, JSON Schema and Protobuf."""

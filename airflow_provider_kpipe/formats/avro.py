@@ -1,0 +1,42 @@
+"""Segments for Avro with a schema registry: bytes become dicts, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_kpipe.formats.registry import Reader, Writer
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+
+class Read(Reader):
+    """The value from Avro, as it was written."""
+
+    def serde(self, client: SchemaRegistryClient) -> Any:
+        from confluent_kafka.schema_registry.avro import AvroDeserializer
+
+        return AvroDeserializer(client, conf={"subject.name.strategy.type": self.subject_names})
+
+
+class Write(Writer):
+    """The value to Avro, by the newest schema of its subject or by that of a class derived from this one."""
+
+    schema: ClassVar[str | None] = None
+
+    def serde(self, client: SchemaRegistryClient) -> Any:
+        from confluent_kafka.schema_registry.avro import AvroSerializer
+
+        return AvroSerializer(client, self.schema, conf=self.settings(has_schema=self.schema is not None))
+
+
+class ReadKey(Read):
+    """The key from Avro."""
+
+    part = "key"
+
+
+class WriteKey(Write):
+    """The key to Avro."""
+
+    part = "key"
