@@ -1,0 +1,62 @@
+"""What can go wrong between Airflow and Kafka. Free of Airflow: operators translate.
+
+`retriable` says whether trying the same task again may help.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KpipeError(RuntimeError):
+    """The root of the provider's own errors."""
+
+    retriable: ClassVar[bool] = False
+
+
+class ConnectionSettingsError(KpipeError):
+    """An Airflow connection does not describe a Kafka cluster."""
+
+
+class KafkaUnavailableError(KpipeError):
+    """The cluster does not answer."""
+
+    retriable: ClassVar[bool] = True
+
+
+class UnknownTopicError(KpipeError):
+    """A topic of the pipeline is not on the cluster."""
+
+
+class PlanError(KpipeError):
+    """No plan can be made of these wishes."""
+
+
+class StalePlanError(KpipeError):
+    """The cluster is no longer as it was when the plan was made."""
+
+
+class GroupInUseError(KpipeError):
+    """A consumer group that only the checkpoint should move has live members."""
+
+    retriable: ClassVar[bool] = True
+
+
+class GroupMovedError(KpipeError):
+    """Someone else moved the committed offsets since the plan was made."""
+
+
+class CommitError(KpipeError):
+    """The broker did not commit what it was asked to."""
+
+    retriable: ClassVar[bool] = True
+
+
+class IncompleteRunError(KpipeError):
+    """Some partition was not read to the end of its range."""
+
+    retriable: ClassVar[bool] = True
+
+
+class YieldedRunError(KpipeError):
+    """Partitions were given up for good: to a newer run, or because the run had had its time."""

@@ -1,0 +1,1 @@
+"""Airflow connections as Kafka settings."""

@@ -1,0 +1,74 @@
+"""From the id of an Airflow connection to librdkafka settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.log import mask_secret
+
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError
+from airflow_provider_kpipe.kafka.client_config import client_settings, secrets_of
+from airflow_provider_kpipe.kafka.registry_config import registry_secrets, registry_settings
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+
+class KpipeHook(BaseHook):
+    """Reads a Kafka connection, such as the Kafka provider's: its extra holds librdkafka settings."""
+
+    conn_name_attr = "kafka_conn_id"
+    default_conn_name = "kafka_default"
+    conn_type = "kafka"
+    hook_name = "Apache Kafka"
+
+    def __init__(self, kafka_conn_id: str = default_conn_name) -> None:
+        super().__init__()
+        self.kafka_conn_id = kafka_conn_id
+
+    def get_conn(self) -> dict[str, str]:
+        """Settings for a client; secrets in them are masked in every log from here on."""
+        try:
+            return self._settings_of(self.get_connection(self.kafka_conn_id))
+        except AirflowNotFoundException as error:
+            raise self._missing() from error
+
+    async def aget_conn(self) -> dict[str, str]:
+        """The same from within a trigger."""
+        try:
+            return self._settings_of(await self.aget_connection(self.kafka_conn_id))
+        except AirflowNotFoundException as error:
+            raise self._missing() from error
+
+    def get_registry(self) -> dict[str, str]:
+        """Settings of the schema registry that the connection names, masked in the same way; empty if it has none."""
+        try:
+            connection = self.get_connection(self.kafka_conn_id)
+        except AirflowNotFoundException as error:
+            raise self._missing() from error
+        settings = registry_settings(self.kafka_conn_id, connection.extra_dejson)
+        for secret in registry_secrets(settings):
+            mask_secret(secret)
+        return settings
+
+    def _settings_of(self, connection: Connection) -> dict[str, str]:
+        extra: dict[str, Any] = connection.extra_dejson
+        settings = client_settings(
+            self.kafka_conn_id,
+            host=connection.host,
+            port=connection.port,
+            login=connection.login,
+            password=connection.password,
+            extra=extra,
+        )
+        for secret in secrets_of(settings):
+            mask_secret(secret)
+        return settings
+
+    def _missing(self) -> ConnectionSettingsError:
+        return ConnectionSettingsError(
+            f"there is no Airflow connection {self.kafka_conn_id!r}: create it (type kafka, with bootstrap.servers "
+            "in its extra), or name another one in the pipeline's source or destination"
+        )

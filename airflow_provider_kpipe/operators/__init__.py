@@ -1,0 +1,1 @@
+"""plan, run, checkpoint: thin operators that parse, call and record."""

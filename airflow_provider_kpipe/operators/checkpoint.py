@@ -1,0 +1,70 @@
+"""Publishes what a run has stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, TriggerRule
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.committer import publish
+from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.run import read_plan
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class KpipeCheckpointOperator(BaseOperator):
+    """Commits the stored offsets of a plan to its consumer group, and records them in XCom.
+
+    It runs whatever became of the run before it: the completed prefix of each partition is committed, and
+    then the task fails if the run did not come to its end. Running it again changes nothing.
+
+    :param pipeline: the pipeline of the plan
+    :param plan: the plan, usually the plan task's output
+    """
+
+    template_fields: Sequence[str] = ("plan",)
+    ui_color = "#e3e8fb"
+
+    def __init__(self, *, pipeline: KafkaPipeline, plan: Any, **kwargs: Any) -> None:
+        super().__init__(**{"trigger_rule": TriggerRule.ALL_DONE, **kwargs})
+        self.pipeline = pipeline
+        self.plan = plan
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with failing_for_good():
+            plan = read_plan(self.plan, self.pipeline)
+            if plan.dry_run:
+                raise AirflowSkipException("Dry run: nothing is committed")
+            checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan)
+        self.report(checkpoint)
+        record = checkpoint.to_json()
+        context["ti"].xcom_push(key=CHECKPOINT_KEY, value=record)
+        if not checkpoint.complete:
+            stopped = [each for each in checkpoint.partitions if not each.complete]
+            # Trying the checkpoint again would not move the run.
+            raise AirflowFailException(
+                f"{len(stopped)} of {len(checkpoint.partitions)} partitions of {plan.topic!r} stopped before their "
+                "end; what they had completed is committed, and the next run goes on from there. First: "
+                f"partition {stopped[0].partition}: {stopped[0].stopped or 'not finished'}"
+            )
+        return record
+
+    def report(self, checkpoint: Checkpoint) -> None:
+        for each in checkpoint.partitions:
+            self.log.info(
+                "partition %d: committed %s of [%d, %d), read %d, written %d, dead letters %d",
+                each.partition,
+                each.committed,
+                each.start,
+                each.end,
+                each.counts.read,
+                each.counts.written,
+                each.counts.dead_lettered,
+            )

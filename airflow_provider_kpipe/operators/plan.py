@@ -1,0 +1,151 @@
+"""Freezes what one run will read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+
+from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
+from airflow_provider_kpipe.contract.offsets import parse_limit
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.planner import Wishes
+from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
+from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+PLAN_KEY = "kpipe_plan"
+
+
+class KpipePlanOperator(BaseOperator):
+    """Resolves wishes about offsets into ranges, once per DAG run, and returns the plan as XCom.
+
+    :param pipeline: what to run
+    :param start: where to start: 'committed' (the default; 'committed-or-latest' and 'committed-or-error' say
+        what a partition without a committed offset means), 'earliest', 'latest', a moment, or an offset per
+        partition
+    :param end: where to end: 'latest', a moment, or an offset per partition
+    :param partitions: only these partitions
+    :param max_records: no more offsets than this in one run, shared fairly among the partitions
+    :param max_records_per_partition: no more offsets than this in one partition
+    :param publish: whether a run that does not start at the committed offsets may move the pipeline's group;
+        without it, such a run has a group of its own
+    :param dry_run: plan and say so, but skip the run and the checkpoint
+    :param checkpoint_task_id: the task whose earlier records tell a group that is new from one whose offsets
+        have expired
+    """
+
+    template_fields: Sequence[str] = ("start", "end", "partitions", "max_records", "max_records_per_partition")
+    ui_color = "#e8f4f0"
+
+    def __init__(
+        self,
+        *,
+        pipeline: KafkaPipeline,
+        start: Any = "committed",
+        end: Any = "latest",
+        partitions: Sequence[int] | str | None = None,
+        max_records: int | str | None = None,
+        max_records_per_partition: int | str | None = None,
+        publish: bool = False,
+        dry_run: bool = False,
+        checkpoint_task_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.start = start
+        self.end = end
+        self.partitions = partitions
+        self.max_records = max_records
+        self.max_records_per_partition = max_records_per_partition
+        self.publish = publish
+        self.dry_run_wanted = dry_run
+        self.checkpoint_task_id = checkpoint_task_id
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        # Task state outlives a retry and a clear, which XCom does not: the plan of a DAG run stays what it is.
+        store = context.get("task_state_store")
+        frozen = store.get(PLAN_KEY, default=None) if store is not None else None
+        with failing_for_good():
+            if frozen is not None:
+                plan = Plan.from_json(frozen)
+                self.log.info("This DAG run has its plan already, made at %s", plan.created_at)
+            else:
+                plan = self.make_plan(context)
+            if store is not None and frozen is None:
+                store.set(PLAN_KEY, plan.to_json())
+        self.report(plan)
+        return plan.to_json()
+
+    def make_plan(self, context: Context) -> Plan:
+        wishes, publish, dry_run = self.wishes(context)
+        settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
+        check_written_topics(self.pipeline, KpipeHook(self.pipeline.destination_conn_id).get_conn())
+        return make_plan(
+            self.pipeline,
+            wishes,
+            settings,
+            run_key=run_key_of(context),
+            publish=publish,
+            dry_run=dry_run,
+            created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            published=self.published(context),
+        )
+
+    def published(self, context: Context) -> dict[int, int]:
+        """What the last checkpoint of an earlier DAG run committed."""
+        if self.checkpoint_task_id is None:
+            return {}
+        # Without a map index, all earlier runs would come, as a list as soon as there are two.
+        record = context["ti"].xcom_pull(
+            task_ids=self.checkpoint_task_id, key=CHECKPOINT_KEY, include_prior_dates=True, map_indexes=-1
+        )
+        if record is None:
+            return {}
+        checkpoint = Checkpoint.from_json(record)
+        if (checkpoint.group, checkpoint.topic) != (self.pipeline.group, self.pipeline.source.topic):
+            return {}
+        return {each.partition: each.committed for each in checkpoint.partitions if each.committed is not None}
+
+    def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
+        """What to read, whether to publish it, and whether this is a dry run."""
+        wishes = Wishes(
+            start=parse_limit(rendered(self.start), "start"),
+            end=parse_limit(rendered(self.end), "end"),
+            partitions=whole_numbers(self.partitions, "partitions"),
+            max_records=whole_number(self.max_records, "max_records"),
+            max_records_per_partition=whole_number(self.max_records_per_partition, "max_records_per_partition"),
+        )
+        return wishes, self.publish, self.dry_run_wanted
+
+    def report(self, plan: Plan) -> None:
+        self.log.info(
+            "Plan %s: %s offsets of %r in %d of %d partitions, group %r%s",
+            plan.run_key,
+            f"{plan.offsets_planned:,}",
+            plan.topic,
+            len(plan.pending),
+            len(plan.ranges),
+            plan.group,
+            " (dry run)" if plan.dry_run else "",
+        )
+        for each in plan.ranges:
+            self.log.info("  partition %d: [%d, %d) %s offsets", each.partition, each.start, each.end, f"{len(each):,}")
+        if not plan.pending:
+            self.log.info("There is nothing to read: the run will be skipped")
+
+
+def run_key_of(context: Context) -> str:
+    """Names one run of one pipeline: the same on every try and after every clear."""
+    instance = context["ti"]
+    map_index = instance.map_index
+    mapped = f"[{map_index}]" if map_index is not None and map_index >= 0 else ""
+    return f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{mapped}"

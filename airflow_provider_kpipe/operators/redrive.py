@@ -1,0 +1,227 @@
+"""Puts dead letters back: to the source topic, or through the segments to the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Param
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.redrive import (
+    TARGETS,
+    Redrive,
+    RedriveOrder,
+    RedriveTarget,
+    check_redrive,
+    ledger_topic_of,
+    redriving,
+    written_topics,
+)
+from airflow_provider_kpipe.contract.redrive_form import FIELDS, RedriveRequest
+from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
+from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
+from airflow_provider_kpipe.kafka.redrive_preview import preview
+from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
+from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.forms import filled_in
+from airflow_provider_kpipe.operators.plan import run_key_of
+from airflow_provider_kpipe.spark.job_run import JobRun, new_attempt
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+ORDER_KEY = "kpipe_redrive"
+PROGRESS_KEY = "progress"
+
+
+class KpipeRedriveOperator(BaseOperator):
+    """Redrives the dead letters that the params of the DAG run choose, each exactly once.
+
+    A letter that is redriven is entered in a ledger topic, `<dead-letter topic>.redriven`, in the same transaction: no
+    second run, retry or overlapping run takes it again.
+
+    :param pipeline: the pipeline whose dead letters these are
+    :param target: 'source' puts records back into the source topic, for the pipeline's next run; 'output' passes them
+        through the segments to the destination now. The form may choose the other one
+    :param max_attempts: a record that has become a dead letter so often is parked instead; the form may choose another
+        number
+    :param parking_topic: where such records go, as the dead letters they are; without one they stay where they are
+    :param conn_id: Spark connection
+    :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
+    :param py_files: the modules that hold the segments: .py or .zip files, or package folders
+    :param progress_interval: seconds between two looks at the progress
+    :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
+    """
+
+    ui_color = "#f3e3f7"
+
+    def __init__(
+        self,
+        *,
+        pipeline: KafkaPipeline,
+        target: RedriveTarget = "source",
+        max_attempts: int | None = None,
+        parking_topic: str | None = None,
+        conn_id: str = "spark_default",
+        spark_conf: Mapping[str, str] | None = None,
+        py_files: Sequence[str] = (),
+        progress_interval: float = 5.0,
+        submit_options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        check_redrive(pipeline, target, parking_topic)
+        self.pipeline = pipeline
+        self.target = target
+        self.max_attempts = max_attempts
+        self.parking_topic = parking_topic
+        self.conn_id = conn_id
+        self.spark_conf = spark_conf
+        self.py_files = py_files
+        self.progress_interval = progress_interval
+        self.submit_options = submit_options
+        self._job_run: JobRun | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        # Task state outlives a retry and a clear, which XCom does not: the order of a DAG run stays what it is.
+        store = context.get("task_state_store")
+        frozen = store.get(ORDER_KEY, default=None) if store is not None else None
+        with failing_for_good():
+            if frozen is not None:
+                order = RedriveOrder.from_json(frozen)
+                self.log.info("This DAG run has its order already, made at %s", order.plan.created_at)
+            else:
+                order = self._make_order(context)
+                if store is not None:
+                    store.set(ORDER_KEY, order.to_json())
+            return self._dry_run(order, context) if order.plan.dry_run else self._run(order, context)
+
+    def on_kill(self) -> None:
+        if self._job_run is not None:
+            self._job_run.stop()
+
+    def _settings(self) -> dict[str, str]:
+        """Dead letters are on the destination's cluster."""
+        return KpipeHook(self.pipeline.destination_conn_id).get_conn()
+
+    def _make_order(self, context: Context) -> RedriveOrder:
+        form = filled_in(dict(context["params"]), set(self.params), FIELDS)
+        request = RedriveRequest.from_form(
+            form, pipeline=self.pipeline.name, target=self.target, max_attempts=self.max_attempts
+        )
+        check_redrive(self.pipeline, request.target, self.parking_topic)
+        redrive = Redrive(
+            target=request.target,
+            selection=request.selection,
+            max_attempts=request.max_attempts,
+            parking_topic=self.parking_topic,
+            ledger_topic=ledger_topic_of(self.pipeline),
+        )
+        settings = self._settings()
+        check_redrive_topics(settings, self.pipeline, redrive)
+        plan = make_redrive_plan(
+            settings,
+            self.pipeline,
+            request.start,
+            request.end,
+            run_key=run_key_of(context),
+            dry_run=request.dry_run,
+            created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+        )
+        return RedriveOrder(plan, redrive)
+
+    def _dry_run(self, order: RedriveOrder, context: Context) -> dict[str, Any]:
+        result = preview(self._settings(), order)
+        for sample in result.samples:
+            self.log.info("%s (attempt %d): %s", sample.record, sample.attempt, sample.message)
+        return self._report(result, context)
+
+    def _run(self, order: RedriveOrder, context: Context) -> dict[str, Any]:
+        plan, redrive = order.plan, order.redrive
+        if not plan.pending:
+            return self._report(RedriveResult.of(order, []), context)
+        settings = self._settings()
+        with Positions(settings) as positions:
+            ensure_ledger(settings, positions.topic(plan.topic), redrive.ledger_topic)
+        self._job_run = JobRun(
+            Job(redriving(self.pipeline), plan, attempt=new_attempt(), redrive=redrive),
+            KafkaSettings(
+                settings,
+                fit_to_topics(settings, written_topics(self.pipeline, redrive)),
+                KpipeHook(self.pipeline.source.conn_id).get_registry(),
+                KpipeHook(self.pipeline.destination_conn_id).get_registry(),
+            ),
+            conn_id=self.conn_id,
+            spark_conf=self.spark_conf,
+            py_files=self.py_files,
+            submit_options=self.submit_options,
+            progress_interval=self.progress_interval,
+        )
+        progress = self._job_run.run()
+        record = self._report(RedriveResult.of(order, map(PartitionRedrive.of, progress)), context)
+        self._job_run.check(progress)
+        return record
+
+    def _report(self, result: RedriveResult, context: Context) -> dict[str, Any]:
+        """Also of a run that did not come to its end: what it did is done."""
+        self.log.info(
+            "%s of %r: %s",
+            "Dry run" if result.dry_run else "Redrive",
+            result.topic,
+            ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in result.outcomes.items()),
+        )
+        record = result.to_json()
+        context["ti"].xcom_push(key=PROGRESS_KEY, value=record)
+        return record
+
+
+def redrive_params(target: RedriveTarget = "source", max_attempts: int | None = None) -> dict[str, Param]:
+    """The form, for `DAG(params=...)`; `target` and `max_attempts` are what it starts with."""
+    return {
+        "occurred_from": Param(
+            None, type=["null", "string"], format="date-time", section="Which dead letters", title="Failed from",
+            description="Records that became dead letters at this moment or later. Fields left empty choose nothing.",
+        ),
+        "occurred_until": Param(
+            None, type=["null", "string"], format="date-time", section="Which dead letters", title="Failed before",
+            description="Records that became dead letters before this moment.",
+        ),
+        "exception_class": Param(
+            None, type=["null", "string"], section="Which dead letters", title="Exception class",
+            description="With its module or without: json.decoder.JSONDecodeError, or JSONDecodeError.",
+        ),
+        "pipeline": Param(
+            None, type=["null", "string"], section="Which dead letters", title="Pipeline",
+            description="The one that wrote them. Empty: the pipeline of this DAG. *: whoever wrote them.",
+        ),
+        "record": Param(
+            None, type=["null", "string"], section="Which dead letters", title="One record",
+            description="Where it was read: topic, partition and offset, such as orders-3-1042.",
+        ),
+        "start_offsets": Param(
+            None, type=["null", "object"], section="Range of the dead-letter topic", title="First offsets",
+            description='One for each partition, such as {"0": 1200, "1": 900}. Empty: from its beginning.',
+        ),
+        "end_offsets": Param(
+            None, type=["null", "object"], section="Range of the dead-letter topic", title="End offsets",
+            description="One for each partition, after the last one wanted. Empty: up to its end as it is now.",
+        ),
+        "target": Param(
+            target, type="string", enum=list(TARGETS), section="What to do", title="Where to",
+            description="source: back into the source topic. output: through the segments, straight to the output.",
+        ),
+        "max_attempts": Param(
+            max_attempts, type=["null", "integer", "string"], section="What to do", title="At most so many attempts",
+            description="Records that became dead letters so often are parked. Empty: no limit.",
+        ),
+        "dry_run": Param(
+            False, type="boolean", section="What to do", title="Only count",
+            description="Show how many there are, of which kinds, and the first few; write nothing.",
+        ),
+    }  # fmt: skip

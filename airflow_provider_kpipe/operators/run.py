@@ -1,0 +1,127 @@
+"""Runs one bounded Spark job over a plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowSkipException
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import StalePlanError
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
+from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.spark.job_run import JobRun, new_attempt
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+PROGRESS_KEY = "progress"
+
+
+class KpipeRunOperator(BaseOperator):
+    """Submits the job, shows its progress, and fails unless every range was read to its end.
+
+    What the job has done is read from Kafka, not from its output: a job that is killed and tried again goes
+    on where it stored last.
+
+    :param pipeline: what to run; the same as the plan's
+    :param plan: the plan, usually the plan task's output
+    :param conn_id: Spark connection
+    :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
+    :param py_files: the modules that hold the segments: .py or .zip files, or package folders
+    :param max_run_time: when so much time has passed since the job was submitted, all partitions yield: what they have
+        completed is committed by the checkpoint, and the next run goes on from there. The task then fails, so that
+        nothing that follows takes the plan for done
+    :param progress_interval: seconds between two looks at the progress
+    :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
+    """
+
+    template_fields: Sequence[str] = ("plan",)
+    ui_color = "#fbe9d7"
+
+    def __init__(
+        self,
+        *,
+        pipeline: KafkaPipeline,
+        plan: Any,
+        conn_id: str = "spark_default",
+        spark_conf: Mapping[str, str] | None = None,
+        py_files: Sequence[str] = (),
+        max_run_time: timedelta | float | None = None,
+        progress_interval: float = 5.0,
+        submit_options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.max_run_time = _seconds(max_run_time)
+        self.pipeline = pipeline
+        self.plan = plan
+        self.conn_id = conn_id
+        self.spark_conf = spark_conf
+        self.py_files = py_files
+        self.progress_interval = progress_interval
+        self.submit_options = submit_options
+        self._job_run: JobRun | None = None
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        with failing_for_good():
+            plan = read_plan(self.plan, self.pipeline)
+            if plan.dry_run:
+                raise AirflowSkipException("Dry run: nothing is read")
+            if not plan.pending:
+                raise AirflowSkipException("The plan is empty: there is nothing to read")
+            return self._run(plan, context)
+
+    def on_kill(self) -> None:
+        if self._job_run is not None:
+            self._job_run.stop()
+
+    def _run(self, plan: Plan, context: Context) -> dict[str, Any]:
+        destination = KpipeHook(self.pipeline.destination_conn_id).get_conn()
+        deadline = None if self.max_run_time is None else time.time() + self.max_run_time
+        self._job_run = JobRun(
+            Job(self.pipeline, plan, new_attempt(), deadline),
+            KafkaSettings(
+                KpipeHook(self.pipeline.source.conn_id).get_conn(),
+                fit_to_topics(destination, self.pipeline.written_topics),
+                KpipeHook(self.pipeline.source.conn_id).get_registry(),
+                KpipeHook(self.pipeline.destination_conn_id).get_registry(),
+            ),
+            conn_id=self.conn_id,
+            spark_conf=self.spark_conf,
+            py_files=self.py_files,
+            submit_options=self.submit_options,
+            progress_interval=self.progress_interval,
+        )
+        progress = self._job_run.run()
+        result = {"run_key": plan.run_key, "partitions": [each.to_json() for each in progress]}
+        context["ti"].xcom_push(key=PROGRESS_KEY, value=result)
+        self._job_run.check(progress)
+        return result
+
+
+def _seconds(time_given: timedelta | float | None) -> float | None:
+    seconds = time_given.total_seconds() if isinstance(time_given, timedelta) else time_given
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0):
+        raise ValueError(f"max_run_time={time_given!r}: use a timedelta, or seconds above 0")
+    return seconds
+
+
+def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
+    """The plan from XCom, if it is one of this pipeline."""
+    if document is None:
+        raise StalePlanError(f"pipeline {pipeline.name!r} has no plan: the plan task did not succeed")
+    plan = Plan.from_json(document)
+    if (plan.pipeline, plan.topic) != (pipeline.name, pipeline.source.topic):
+        raise StalePlanError(
+            f"the plan is for pipeline {plan.pipeline!r} over {plan.topic!r}, and this task runs {pipeline.name!r} "
+            f"over {pipeline.source.topic!r}: give both tasks the same pipeline, and start a new run"
+        )
+    return plan

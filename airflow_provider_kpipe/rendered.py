@@ -1,0 +1,44 @@
+"""Arguments as templates give them: text, also where a number, a list or an object is meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+EMPTY: tuple[Any, ...] = (None, "", "None")
+
+
+def rendered(value: Any) -> Any:
+    """JSON text as what it stands for; everything else as it is."""
+    if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
+        return value
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{value!r} looks like JSON, but is none: {error}") from error
+
+
+def whole_number(value: Any, name: str) -> int | None:
+    if value in EMPTY:
+        return None
+    if isinstance(value, str) and value.strip().removeprefix("-").isdecimal():
+        return int(value)
+    if type(value) is int:
+        return value
+    raise ValueError(f"{name} is {value!r}: a whole number is needed")
+
+
+def whole_numbers(value: Any, name: str) -> tuple[int, ...] | None:
+    """A list, one number, or text such as "0, 2" and "[0, 2]"."""
+    value = rendered(value)
+    if value in EMPTY:
+        return None
+    if isinstance(value, str):
+        value = [part for part in value.replace(",", " ").split() if part]
+    if not isinstance(value, Iterable):
+        value = [value]
+    numbers = [whole_number(part, name) for part in value]
+    if None in numbers:
+        raise ValueError(f"{name} is {value!r}: whole numbers are needed")
+    return tuple(number for number in numbers if number is not None)

@@ -1,0 +1,113 @@
+"""A gate that opens when a pipeline's partitions are drained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue
+from airflow.sdk import conf as airflow_conf
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_kpipe.contract.offsets import Explicit, parse_limit
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.draining import DrainTarget, PartitionDrain, look, summary
+from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.run import read_plan
+from airflow_provider_kpipe.rendered import rendered, whole_numbers
+from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class KpipePartitionsDrainedSensor(BaseSensorOperator):
+    """Waits until the committed offsets of a pipeline's group have reached a target.
+
+    Poking and deferred, it looks at the same things, fails for the same reasons and returns the same XCom.
+
+    :param pipeline: whose group is watched
+    :param until: 'latest' (the end of the topic at each look), a moment (all records before it), an offset per
+        partition, or a plan, usually a plan task's output
+    :param partitions: only these
+    :param group_id: another group than the pipeline's, or the plan's
+    """
+
+    template_fields: Sequence[str] = ("until", "partitions", "group_id")
+    ui_color = "#f6ecf9"
+
+    def __init__(
+        self,
+        *,
+        pipeline: KafkaPipeline,
+        until: Any = "latest",
+        partitions: Sequence[int] | None = None,
+        group_id: str | None = None,
+        deferrable: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.until = until
+        self.partitions = partitions
+        self.group_id = group_id
+        self.deferrable = deferrable
+
+    def execute(self, context: Context) -> Any:
+        deferrable = self.deferrable
+        if deferrable is None:
+            deferrable = airflow_conf.getboolean("operators", "default_deferrable", fallback=False)
+        if not deferrable:
+            return super().execute(context)
+        found = self.poke(context)
+        if found.is_done:
+            return found.xcom_value
+        return self.defer(
+            trigger=PartitionsDrainedTrigger(
+                conn_id=self.pipeline.source.conn_id,
+                target=self.target().to_json(),
+                poke_interval=self.poke_interval,
+            ),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=self.timeout),
+        )
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
+        if "error" in event:
+            raise AirflowFailException(event["error"])
+        return event
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        with failing_for_good():
+            target = self.target()
+            try:
+                drains = look(KpipeHook(self.pipeline.source.conn_id).get_conn(), target)
+            except KpipeError as error:
+                if not error.retriable:
+                    raise
+                self.log.warning("Kafka cannot be asked now: %s", error)
+                return PokeReturnValue(is_done=False)
+        self.report(drains)
+        return PokeReturnValue(is_done=all(each.drained for each in drains), xcom_value={"partitions": summary(drains)})
+
+    def target(self) -> DrainTarget:
+        source, until = self.pipeline.source, rendered(self.until)
+        group, limit = self.pipeline.group, until
+        if isinstance(until, Mapping) and "ranges" in until:
+            plan = read_plan(until, self.pipeline)
+            group, limit = plan.group, Explicit({each.partition: each.end for each in plan.ranges})
+        return DrainTarget.of(
+            parse_limit(limit, "until"),
+            group=self.group_id or group,
+            topic=source.topic,
+            isolation_level=source.isolation_level,
+            partitions=whole_numbers(self.partitions, "partitions"),
+        )
+
+    def report(self, drains: Sequence[PartitionDrain]) -> None:
+        for each in drains:
+            if not each.drained:
+                self.log.info("partition %d is at %d of %d", each.partition, each.committed, each.target)

@@ -1,0 +1,137 @@
+"""A job over a plan, from its submission to what Kafka says it did."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from airflow.sdk.exceptions import AirflowException
+from confluent_kafka import KafkaException
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.exceptions import IncompleteRunError, YieldedRunError
+from airflow_provider_kpipe.kafka.committer import check_topic
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from airflow_provider_kpipe.kafka.transactions import end_open_transactions
+from airflow_provider_kpipe.spark.progress_log import ProgressLog, table
+from airflow_provider_kpipe.spark.submission import Submission
+
+log = logging.getLogger(__name__)
+
+END_TRANSACTIONS_SECONDS = 30.0
+# Airflow kills a task outright five seconds after it asked it to stop: these have to fit in.
+YIELD_ON_KILL_SECONDS = 3.0
+END_TRANSACTIONS_ON_KILL_SECONDS = 1.0
+LOOK_SECONDS = 0.1
+
+
+class JobRun:
+    """Submits, shows the progress, and reads it in Kafka: what Spark says does not matter to it.
+
+    A job that is killed and run again goes on where it stored last.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        kafka: KafkaSettings,
+        *,
+        conn_id: str,
+        spark_conf: Mapping[str, str] | None,
+        py_files: Sequence[str],
+        submit_options: Mapping[str, Any] | None,
+        progress_interval: float,
+    ) -> None:
+        self._job, self._kafka = job, kafka
+        self._progress_interval = progress_interval
+        self._failure: Exception | None = None
+        self._submission = Submission(
+            job,
+            kafka,
+            conn_id=conn_id,
+            name=f"kpipe {job.plan.pipeline}",
+            spark_conf=spark_conf or {},
+            py_files=py_files,
+            submit_options=submit_options or {},
+        )
+
+    def run(self) -> list[PartitionProgress]:
+        """How far every range has come when the job has ended, however it has ended."""
+        with Positions(self._kafka.source) as positions:
+            check_topic(positions, self._job.plan)
+            self._submit()
+            progress = positions.progress(self._job.plan)
+        log.info("Run %s:\n%s", self._job.plan.run_key, table(progress))
+        return progress
+
+    def check(self, progress: Sequence[PartitionProgress]) -> None:
+        """Raise unless every range was read to its end."""
+        unfinished = [each for each in progress if not each.complete]
+        if unfinished:
+            kind = YieldedRunError if all(map(self._is_given_up, unfinished)) else IncompleteRunError
+            raise kind(_unfinished(self._job.plan, unfinished)) from self._failure
+        if self._failure is not None:
+            log.warning("Spark failed after every range had been read to its end: %s", self._failure)
+
+    def stop(self) -> None:
+        """Let the partitions yield, then end the job, whether they have or not, and what it has left open."""
+        if self._submission.is_running:
+            self._ask_to_yield()
+        self._submission.kill()
+        self._end_transactions(END_TRANSACTIONS_ON_KILL_SECONDS)
+
+    def _ask_to_yield(self) -> None:
+        until = time.monotonic() + YIELD_ON_KILL_SECONDS
+        try:
+            request_stop(
+                self._kafka.source, self._job.plan, self._job.attempt, "the task was stopped", YIELD_ON_KILL_SECONDS
+            )
+        except KafkaException as failure:
+            log.warning("the partitions cannot be asked to yield: %s", failure.args[0].str())
+            return
+        while self._submission.is_running and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
+
+    def _is_given_up(self, progress: PartitionProgress) -> bool:
+        """A task that was only stopped may go on."""
+        is_late = self._job.deadline is not None and time.time() >= self._job.deadline
+        return progress.ended == "revoked" or (progress.ended == "yielded" and is_late)
+
+    def _submit(self) -> None:
+        watch = ProgressLog(self._kafka.source, self._job.plan, interval_seconds=self._progress_interval)
+        try:
+            with self._submission, watch:
+                self._submission.run()
+        except AirflowException as failure:
+            # Only Kafka knows whether it matters.
+            self._failure = failure
+            self._end_transactions(END_TRANSACTIONS_SECONDS)
+
+    def _end_transactions(self, seconds: float) -> None:
+        if self._job.pipeline.delivery == "exactly_once":
+            end_open_transactions(self._kafka.destination, self._job.plan.transactional_ids, seconds)
+
+
+def new_attempt() -> str:
+    """Names one attempt at a run. Attempts are ordered by their names: a later one takes over."""
+    return f"{datetime.now(timezone.utc).isoformat(timespec='milliseconds')}/{uuid.uuid4().hex[:8]}"
+
+
+def _unfinished(plan: Plan, unfinished: Sequence[PartitionProgress]) -> str:
+    lines = [
+        f"partition {each.range.partition} is at {each.next_offset} of [{each.range.start}, {each.range.end}): "
+        f"{each.stopped or 'its worker did not come to the end; see above what Spark said'}"
+        for each in unfinished[:10]
+    ]
+    more = f"\nand {len(unfinished) - 10} more" if len(unfinished) > 10 else ""
+    return (
+        f"{len(unfinished)} of {len(plan.ranges)} partitions of {plan.topic!r} were not read to their end; "
+        "what they completed is stored, and is where the next try or the next run goes on\n" + "\n".join(lines) + more
+    )

@@ -1,0 +1,106 @@
+"""Writes the progress of a running job to the task log, as it is stored in Kafka."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.kafka.positions import Positions
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS = 5.0
+# A log line per partition is of no use for hundreds of them.
+MOST_LINES = 20
+
+
+class ProgressLog:
+    """A context manager: inside the block, a thread reads the progress group and logs what has changed."""
+
+    def __init__(self, settings: Mapping[str, str], plan: Plan, *, interval_seconds: float) -> None:
+        self._settings, self._plan = settings, plan
+        self._interval = interval_seconds
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="kpipe-progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join(STOP_SECONDS)
+
+    def _watch(self) -> None:
+        with Positions(self._settings, answer_seconds=STOP_SECONDS) as positions:
+            before: dict[int, int] = {}
+            looked_at = time.monotonic()
+            while not self._done.wait(self._interval):
+                try:
+                    progress = positions.progress(self._plan)
+                except KpipeError as error:
+                    log.warning("progress cannot be read now: %s", error)
+                    continue
+                now = time.monotonic()
+                moved = [each for each in progress if each.next_offset != before.get(each.range.partition)]
+                if before and moved:
+                    self._report(progress, moved, before, now - looked_at)
+                before, looked_at = {each.range.partition: each.next_offset for each in progress}, now
+
+    def _report(
+        self,
+        progress: Sequence[PartitionProgress],
+        moved: Sequence[PartitionProgress],
+        before: Mapping[int, int],
+        seconds: float,
+    ) -> None:
+        rates = {each.range.partition: (each.next_offset - before[each.range.partition]) / seconds for each in moved}
+        for each in moved[:MOST_LINES]:
+            log.info(
+                "partition %d: %3.0f %%, %s records/s, %d dead letters",
+                each.range.partition,
+                100 * each.fraction,
+                f"{rates[each.range.partition]:,.0f}",
+                each.counts.dead_lettered,
+            )
+        offsets, planned = sum(each.next_offset - each.range.start for each in progress), self._plan.offsets_planned
+        log.info(
+            "all: %3.0f %%, %s records/s, %d of %d partitions complete",
+            100 * offsets / planned if planned else 100,
+            f"{sum(rates.values()):,.0f}",
+            sum(each.complete for each in progress),
+            len(progress),
+        )
+
+
+def table(progress: Sequence[PartitionProgress]) -> str:
+    """The state of every partition, for the end of a task log."""
+    head = ("partition", "start", "end", "stored", "state", "read", "written", "dead", "filtered", "lost", "records/s")
+    rows = [
+        (
+            each.range.partition,
+            each.range.start,
+            each.range.end,
+            each.next_offset,
+            each.state,
+            each.counts.read,
+            each.counts.written,
+            each.counts.dead_lettered,
+            each.counts.filtered,
+            each.counts.lost,
+            f"{each.records_per_second:,.0f}",
+        )
+        for each in progress
+    ]
+    cells = [head, *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)

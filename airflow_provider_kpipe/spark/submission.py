@@ -1,0 +1,146 @@
+"""One spark-submit, from a private folder, that does not outlive the task that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+
+from airflow_provider_kpipe.contract.job import DRIVER_IS_UP, Job, KafkaSettings
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError
+from airflow_provider_kpipe.spark.application import application_file, ship, write_engine_archive
+from airflow_provider_kpipe.spark.properties import spark_properties, write_properties
+
+_LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
+
+
+class KpipeSubmitHook(SparkSubmitHook):
+    """The Spark provider's hook, told to keep the cluster's defaults beside our properties file."""
+
+    def __init__(self, conn_id: str, **options: Any) -> None:
+        try:
+            # Where the connection is missing, the provider's hook would go to YARN with no more than a log line.
+            self.get_connection(conn_id)
+        except AirflowNotFoundException as error:
+            raise ConnectionSettingsError(
+                f"there is no Airflow connection {conn_id!r}: create it (type spark, with the master, such as local[2] "
+                "or spark://host:7077, as its host), or give the run task another conn_id"
+            ) from error
+        super().__init__(conn_id=conn_id, **options)
+
+    @property
+    def master(self) -> str:
+        return str(self._connection["master"])
+
+    def _get_spark_binary_path(self) -> list[str]:
+        # A task that is killed outright runs no handler: without this, its job would go on beside the next try.
+        launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
+        return [*launcher, *super()._get_spark_binary_path()]
+
+    def _build_spark_common_args(self) -> list[str]:
+        # Without this, spark-submit reads the properties file instead of spark-defaults.conf, not above it.
+        return [*super()._build_spark_common_args(), "--load-spark-defaults"]
+
+    def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
+        super()._process_spark_submit_log(self._forget_properties(itr))
+
+    def _forget_properties(self, lines: Iterator[Any]) -> Iterator[Any]:
+        """Remove the file with the secrets as soon as it has been read: a killed task would leave it behind."""
+        for line in lines:
+            if DRIVER_IS_UP in line and self._properties_file:
+                Path(self._properties_file).unlink(missing_ok=True)
+            yield line
+
+
+class Submission:
+    """A context manager: its private folder, and the job if it still runs, are gone after the block."""
+
+    def __init__(
+        self,
+        job: Job,
+        kafka: KafkaSettings,
+        *,
+        conn_id: str,
+        name: str,
+        spark_conf: Mapping[str, str],
+        py_files: Sequence[str],
+        submit_options: Mapping[str, Any],
+    ) -> None:
+        self._job, self._kafka = job, kafka
+        self._conn_id, self._name = conn_id, name
+        self._spark_conf, self._py_files = spark_conf, py_files
+        # The provider's hook would add Airflow's whole environment to the variables of the user.
+        self._variables = dict(submit_options.get("env_vars") or {})
+        self._submit_options = {name: value for name, value in submit_options.items() if name != "env_vars"}
+        self._hook: KpipeSubmitHook | None = None
+
+    def __enter__(self) -> Self:
+        self._folder = Path(tempfile.mkdtemp(prefix="kpipe-run-"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def run(self) -> None:
+        """Submit and wait; the hook raises if Spark fails."""
+        master = KpipeSubmitHook(conn_id=self._conn_id).master
+        properties = spark_properties(self._job, self._kafka, master, self._spark_conf)
+        archive = write_engine_archive(self._folder / "kpipe_engine.zip")
+        self._hook = KpipeSubmitHook(
+            conn_id=self._conn_id,
+            name=self._name,
+            properties_file=str(write_properties(self._folder / "kpipe.properties", properties)),
+            py_files=",".join([str(archive), *ship(self._py_files, self._folder)]),
+            **self._submit_options,
+        )
+        self._hook.submit(
+            str(application_file()),
+            env={**submit_environment(os.environ, master), **self._variables},
+            # Signals to the task's group leave the job alone: `kill` decides what happens to it.
+            start_new_session=True,
+        )
+
+    @property
+    def is_running(self) -> bool:
+        process = self._hook._submit_sp if self._hook else None
+        return process is not None and process.poll() is None
+
+    def kill(self) -> None:
+        """End the job, wherever it runs."""
+        if self._hook is None:
+            return
+        process = self._hook._submit_sp
+        self._hook.on_kill()
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def submit_environment(environment: Mapping[str, str], master: str) -> dict[str, str]:
+    """Airflow's own variables stay here: connections with their passwords are among them."""
+    passed = {name: value for name, value in environment.items() if not name.lstrip("_").startswith("AIRFLOW_")}
+    # The task may have been started by a path that is not on PATH, as in a virtual environment.
+    passed["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), passed.get("PATH", os.defpath)])
+    if master.startswith("local"):
+        passed.setdefault("PYSPARK_PYTHON", sys.executable)
+        passed.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        spark = find_spec("pyspark")
+        if spark and spark.origin and (Path(spark.origin).parent / "bin" / "spark-submit").is_file():
+            passed.setdefault("SPARK_HOME", str(Path(spark.origin).parent))
+    return passed

@@ -1,0 +1,94 @@
+"""plan >> run >> checkpoint, as one group of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import TaskGroup
+
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator
+from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
+from airflow_provider_kpipe.operators.plan import KpipePlanOperator
+from airflow_provider_kpipe.operators.run import KpipeRunOperator
+
+
+class KpipeTaskGroup(TaskGroup):
+    """The three tasks of a run, which other tasks may refer to: a gate takes `group.plan.output`."""
+
+    plan: KpipePlanOperator
+    run: KpipeRunOperator
+    checkpoint: KpipeCheckpointOperator
+
+
+def kpipe_task_group(
+    pipeline: KafkaPipeline,
+    *,
+    group_id: str | None = None,
+    spark_conn_id: str = "spark_default",
+    spark_conf: Mapping[str, str] | None = None,
+    py_files: Sequence[str] = (),
+    submit_options: Mapping[str, Any] | None = None,
+    max_run_time: timedelta | float | None = None,
+    **wishes: Any,
+) -> KpipeTaskGroup:
+    """One run of a pipeline: a task that follows the group starts when the offsets are committed.
+
+    :param group_id: name of the task group; the pipeline's name by default
+    :param max_run_time: when it has passed, all partitions yield
+    :param wishes: start, end, partitions, max_records and whatever else KpipePlanOperator takes
+    """
+    group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
+    with group:
+        group.plan = KpipePlanOperator(
+            task_id="plan", pipeline=pipeline, checkpoint_task_id=f"{group.group_id}.checkpoint", **wishes
+        )
+        _run_and_checkpoint(group, pipeline, spark_conn_id, spark_conf, py_files, submit_options, max_run_time)
+    return group
+
+
+def kpipe_backfill_task_group(
+    pipeline: KafkaPipeline,
+    *,
+    group_id: str | None = None,
+    spark_conn_id: str = "spark_default",
+    spark_conf: Mapping[str, str] | None = None,
+    py_files: Sequence[str] = (),
+    submit_options: Mapping[str, Any] | None = None,
+    max_run_time: timedelta | float | None = None,
+) -> KpipeTaskGroup:
+    """The same over what a person asks for: its DAG takes `params=backfill_params()`."""
+    group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
+    with group:
+        group.plan = KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
+        _run_and_checkpoint(group, pipeline, spark_conn_id, spark_conf, py_files, submit_options, max_run_time)
+    return group
+
+
+def _run_and_checkpoint(
+    group: KpipeTaskGroup,
+    pipeline: KafkaPipeline,
+    spark_conn_id: str,
+    spark_conf: Mapping[str, str] | None,
+    py_files: Sequence[str],
+    submit_options: Mapping[str, Any] | None,
+    max_run_time: timedelta | float | None,
+) -> None:
+    group.run = KpipeRunOperator(
+        task_id="run",
+        pipeline=pipeline,
+        plan=group.plan.output,
+        conn_id=spark_conn_id,
+        spark_conf=spark_conf,
+        py_files=py_files,
+        submit_options=submit_options,
+        max_run_time=max_run_time,
+    )
+    group.checkpoint = KpipeCheckpointOperator(task_id="checkpoint", pipeline=pipeline, plan=group.plan.output)
+    group.run >> group.checkpoint
+
+
+def _task_id(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)

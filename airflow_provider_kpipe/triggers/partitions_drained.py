@@ -1,0 +1,49 @@
+"""Waits in the triggerer until partitions are drained."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.draining import DrainTarget, look, summary
+
+
+class PartitionsDrainedTrigger(BaseTrigger):
+    """Read-only: it may run twice, and in several triggerers."""
+
+    def __init__(self, conn_id: str, target: dict[str, Any], poke_interval: float) -> None:
+        super().__init__()
+        self.conn_id = conn_id
+        self.target = target
+        self.poke_interval = poke_interval
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        return (
+            f"{type(self).__module__}.{type(self).__qualname__}",
+            {"conn_id": self.conn_id, "target": self.target, "poke_interval": self.poke_interval},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        target = DrainTarget.from_json(self.target)
+        while True:
+            try:
+                settings = await KpipeHook(self.conn_id).aget_conn()
+                # A thread: a slow broker must not hold up the other triggers.
+                drains = await asyncio.to_thread(look, settings, target)
+            except KpipeError as error:
+                if not error.retriable:
+                    yield TriggerEvent({"error": str(error)})
+                    return
+                self.log.warning("Kafka cannot be asked now: %s", error)
+            else:
+                waiting = [each for each in drains if not each.drained]
+                if not waiting:
+                    yield TriggerEvent({"partitions": summary(drains)})
+                    return
+                self.log.info("%d of %d partitions are not drained", len(waiting), len(drains))
+            await asyncio.sleep(self.poke_interval)

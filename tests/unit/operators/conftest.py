@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.plan import Plan
+
+
+class TaskInstance:
+    """What a context has of a running task."""
+
+    dag_id, run_id, task_id = "dag", "manual__2026", "orders.plan"
+    map_index: int | None = -1
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, Any] = {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+@pytest.fixture
+def pipeline() -> KafkaPipeline:
+    return KafkaPipeline(
+        "orders", KafkaSource("orders"), KafkaDestination("out"), dead_letter=KafkaDeadLetter("orders.dead")
+    )
+
+
+@pytest.fixture
+def plan() -> Callable[..., Plan]:
+    """Makes a plan of these ranges, `(start, end)` each, by partition."""
+
+    def make(*ranges: tuple[int, int], **changes: Any) -> Plan:
+        parts: dict[str, Any] = {
+            "run_key": "dag/manual__2026/orders.plan",
+            "pipeline": "orders",
+            "group": "orders",
+            "topic": "orders",
+            "topic_id": "abc",
+            "isolation_level": "read_committed",
+            "continues_group": True,
+            "dry_run": False,
+            "created_at": "2026-01-31T12:00:00+00:00",
+            "topic_partitions": 4,
+            "ranges": tuple(PartitionRange(each, *bounds, bounds[0]) for each, bounds in enumerate(ranges)),
+        }
+        return Plan(**{**parts, **changes})
+
+    return make
+
+
+@pytest.fixture
+def context() -> dict[str, Any]:
+    return {"ti": TaskInstance(), "params": {}, "dag_run": SimpleNamespace(conf={})}

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk import TriggerRule
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.operators import checkpoint as module
+from airflow_provider_kpipe.operators.checkpoint import CHECKPOINT_KEY, KpipeCheckpointOperator
+
+MakePlan = Callable[..., Plan]
+Answer = Callable[[Any], None]
+
+
+def partition(number: int, committed: int, stopped: str | None = None) -> PartitionCheckpoint:
+    return PartitionCheckpoint(number, 0, 10, committed, committed >= 10, stopped, Counts(read=committed))
+
+
+def checkpoint(*partitions: PartitionCheckpoint) -> Checkpoint:
+    return Checkpoint("dag/manual__2026/orders.plan", "orders", "orders", "orders", partitions)
+
+
+@pytest.fixture
+def published(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """The plans that were published."""
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    return []
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch, published: list[Plan]) -> Answer:
+    """Says what publishing gives, or raises."""
+
+    def set_answer(given: Checkpoint | Exception) -> None:
+        def publish(settings: Any, plan: Plan) -> Checkpoint:
+            published.append(plan)
+            if isinstance(given, Exception):
+                raise given
+            return given
+
+        monkeypatch.setattr(module, "publish", publish)
+
+    return set_answer
+
+
+@pytest.fixture
+def execute(pipeline: KafkaPipeline, context: Any) -> Callable[[Any], Any]:
+    return lambda plan: KpipeCheckpointOperator(task_id="checkpoint", pipeline=pipeline, plan=plan).execute(context)
+
+
+def test_a_checkpoint_runs_whatever_became_of_the_run(pipeline: KafkaPipeline) -> None:
+    operator = KpipeCheckpointOperator(task_id="checkpoint", pipeline=pipeline, plan=None)
+    assert operator.trigger_rule == TriggerRule.ALL_DONE
+
+
+def test_what_was_published_is_recorded(
+    execute: Any, plan: MakePlan, answer: Answer, published: list[Plan], context: Any
+) -> None:
+    made = checkpoint(partition(0, 10), partition(1, 10))
+    answer(made)
+    planned = plan((0, 10), (0, 10))
+    assert execute(planned.to_json()) == made.to_json()
+    assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
+    assert published == [planned]
+
+
+def test_a_run_that_stopped_half_way_is_recorded_and_then_fails_for_good(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any
+) -> None:
+    made = checkpoint(partition(0, 10), partition(1, 4, "offset 4: no dead-letter topic"), partition(2, 5))
+    answer(made)
+    with pytest.raises(AirflowFailException) as failure:
+        execute(plan((0, 10), (0, 10), (0, 10)).to_json())
+    assert "2 of 3 partitions of 'orders' stopped before their end; what they had completed is committed" in str(
+        failure.value
+    )
+    assert "partition 1: offset 4: no dead-letter topic" in str(failure.value)
+    assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
+
+
+def test_a_partition_without_a_reason_is_not_finished(execute: Any, plan: MakePlan, answer: Answer) -> None:
+    answer(checkpoint(partition(0, 4)))
+    with pytest.raises(AirflowFailException, match="First: partition 0: not finished"):
+        execute(plan((0, 10)).to_json())
+
+
+def test_a_dry_run_commits_nothing(
+    execute: Any, plan: MakePlan, answer: Answer, published: list[Plan], context: Any
+) -> None:
+    answer(checkpoint())
+    with pytest.raises(AirflowSkipException, match="Dry run: nothing is committed"):
+        execute(plan((0, 10), dry_run=True).to_json())
+    assert (published, context["ti"].pushed) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (GroupMovedError("someone else moved it"), AirflowFailException),
+        (StalePlanError("made anew"), AirflowFailException),
+        (GroupInUseError("live members"), GroupInUseError),
+        (CommitError("not committed"), CommitError),
+    ],
+    ids=["moved", "stale", "in use", "not committed"],
+)
+def test_only_what_a_retry_may_mend_is_tried_again(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any, error: Exception, raised: type[Exception]
+) -> None:
+    answer(error)
+    with pytest.raises(raised, match=str(error)):
+        execute(plan((0, 10)).to_json())
+    assert context["ti"].pushed == {}
+
+
+@pytest.mark.parametrize("document", [None, {}, {"schema_version": 9}], ids=repr)
+def test_without_a_plan_nothing_is_published(
+    execute: Any, answer: Answer, published: list[Plan], document: Any
+) -> None:
+    answer(checkpoint())
+    with pytest.raises(AirflowFailException):
+        execute(document)
+    assert published == []

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError
+from airflow_provider_kpipe.kafka.planner import Wishes
+from airflow_provider_kpipe.operators import plan as module
+from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator, run_key_of
+
+MakePlan = Callable[..., Plan]
+
+
+class Store:
+    """Task state, which outlives a retry."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.held.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        self.held[key] = value
+
+
+@pytest.fixture
+def operator(pipeline: KafkaPipeline) -> Callable[..., KpipePlanOperator]:
+    return lambda **wishes: KpipePlanOperator(task_id="plan", pipeline=pipeline, **wishes)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> list[dict[str, Any]]:
+    """What the cluster was asked for; it answers with a plan of one range."""
+    calls: list[dict[str, Any]] = []
+
+    def make(pipeline: KafkaPipeline, wishes: Wishes, settings: Any, **more: Any) -> Plan:
+        calls.append({"wishes": wishes, **more})
+        return plan((0, 10), created_at=more["created_at"], dry_run=more["dry_run"])
+
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(module, "check_written_topics", lambda pipeline, settings: None)
+    monkeypatch.setattr(module, "make_plan", make)
+    return calls
+
+
+def wishes_of(operator: KpipePlanOperator, context: Any) -> Wishes:
+    return operator.wishes(context)[0]
+
+
+LIMITS: list[tuple[Any, OffsetLimit]] = [
+    ("committed", Committed()),
+    ("committed-or-latest", Committed("latest")),
+    ("2026-01-31T12:00:00+00:00", At(1_769_860_800_000)),
+    ('{"0": 1200, "1": 900}', Explicit({0: 1200, 1: 900})),
+    (' {"0": 5}\n', Explicit({0: 5})),
+    ({"0": 5}, Explicit({0: 5})),
+]
+
+
+@pytest.mark.parametrize(("start", "limit"), LIMITS, ids=[repr(start) for start, _ in LIMITS])
+def test_a_start_is_read_as_a_template_gives_it(operator: Any, context: Any, start: Any, limit: OffsetLimit) -> None:
+    assert wishes_of(operator(start=start), context).start == limit
+
+
+@pytest.mark.parametrize(
+    ("end", "limit"), [("latest", Latest()), ('{"0": 9}', Explicit({0: 9})), ("1970-01-01T00:00:01", At(1_000))]
+)
+def test_an_end_is_read_as_a_template_gives_it(operator: Any, context: Any, end: Any, limit: OffsetLimit) -> None:
+    assert wishes_of(operator(end=end), context).end == limit
+
+
+@pytest.mark.parametrize(
+    ("partitions", "read"),
+    [
+        (None, None),
+        ("", None),
+        ("None", None),
+        ("0, 2", (0, 2)),
+        ("12", (12,)),
+        ("[0, 2]", (0, 2)),
+        ([0, 2], (0, 2)),
+        (("1", 3), (1, 3)),
+        (3, (3,)),
+    ],
+    ids=repr,
+)
+def test_partitions_are_read_as_a_template_gives_them(operator: Any, context: Any, partitions: Any, read: Any) -> None:
+    assert wishes_of(operator(partitions=partitions), context).partitions == read
+
+
+@pytest.mark.parametrize(("cap", "read"), [(None, None), ("", None), ("None", None), ("5000", 5_000), (7, 7)], ids=repr)
+@pytest.mark.parametrize("name", ["max_records", "max_records_per_partition"])
+def test_a_cap_is_read_as_a_template_gives_it(operator: Any, context: Any, name: str, cap: Any, read: Any) -> None:
+    assert getattr(wishes_of(operator(**{name: cap}), context), name) == read
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"start": "yesterday"}, "start is 'yesterday': use 'committed'"),
+    ({"start": "{'0': 5}"}, "looks like JSON, but is none"),
+    ({"start": '{"0": -5}'}, "start has '0': -5"),
+    ({"end": "committed"}, "end: use 'latest'"),
+    ({"end": "earliest"}, "end: use 'latest'"),
+    ({"partitions": "0; 2"}, "partitions is '0;': a whole number is needed"),
+    ({"partitions": [None]}, "partitions"),
+    ({"partitions": [0.5]}, "partitions is 0.5: a whole number is needed"),
+    ({"partitions": [True]}, "partitions is True: a whole number is needed"),
+    ({"max_records": "many"}, "max_records is 'many': a whole number is needed"),
+    ({"max_records": "0"}, "max_records=0: a cap is a whole number from 1"),
+    ({"max_records": 2.5}, "max_records"),
+    ({"max_records": True}, "max_records"),
+    ({"max_records_per_partition": "-1"}, "max_records_per_partition=-1"),
+]
+
+
+@pytest.mark.parametrize(("wishes", "said"), REFUSED, ids=[repr(wishes) for wishes, _ in REFUSED])
+def test_wishes_that_make_no_sense_fail_for_good_and_name_the_wish(
+    operator: Any, context: Any, asked: Any, wishes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AirflowFailException) as failure:
+        operator(**wishes).execute(context)
+    assert said in str(failure.value)
+    assert asked == []
+
+
+def test_every_wish_may_be_a_template() -> None:
+    assert set(KpipePlanOperator.template_fields) >= {
+        "start",
+        "end",
+        "partitions",
+        "max_records",
+        "max_records_per_partition",
+    }
+
+
+@pytest.mark.parametrize(
+    ("map_index", "run_key"),
+    [
+        (-1, "dag/manual__2026/orders.plan"),
+        (None, "dag/manual__2026/orders.plan"),
+        (0, "dag/manual__2026/orders.plan[0]"),
+        (7, "dag/manual__2026/orders.plan[7]"),
+    ],
+)
+def test_a_run_key_names_the_task_of_the_run_and_its_map_index(context: Any, map_index: Any, run_key: str) -> None:
+    context["ti"].map_index = map_index
+    assert run_key_of(context) == run_key
+
+
+def test_a_plan_is_asked_for_under_the_key_of_its_run(operator: Any, context: Any, asked: Any) -> None:
+    returned = operator(start="earliest", publish=True, dry_run=True).execute(context)
+    ((call),) = asked
+    assert (call["run_key"], call["publish"], call["dry_run"]) == ("dag/manual__2026/orders.plan", True, True)
+    assert Plan.from_json(returned).created_at == call["created_at"]
+
+
+def test_a_retry_has_the_plan_of_the_first_try(operator: Any, context: Any, asked: Any) -> None:
+    context["task_state_store"] = Store()
+    first = operator().execute(context)
+    assert context["task_state_store"].held == {PLAN_KEY: first}
+    assert operator(start="earliest").execute(context) == first
+    assert len(asked) == 1
+
+
+def test_a_frozen_plan_of_another_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:
+    context["task_state_store"] = Store()
+    context["task_state_store"].set(PLAN_KEY, {"schema_version": 99})
+    with pytest.raises(AirflowFailException, match=r"Plan\.schema_version is 99"):
+        operator().execute(context)
+    assert asked == []
+
+
+def test_an_empty_plan_is_a_plan(operator: Any, context: Any, asked: Any, monkeypatch: Any, plan: MakePlan) -> None:
+    monkeypatch.setattr(module, "make_plan", lambda *given, **more: plan((5, 5)))
+    assert Plan.from_json(operator().execute(context)).pending == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(PlanError("x"), AirflowFailException), (KafkaUnavailableError("x"), KafkaUnavailableError)]
+)
+def test_only_what_a_retry_may_mend_is_tried_again(
+    operator: Any, context: Any, asked: Any, monkeypatch: Any, error: Exception, raised: type[Exception]
+) -> None:
+    def fail(*given: Any, **more: Any) -> Plan:
+        raise error
+
+    monkeypatch.setattr(module, "make_plan", fail)
+    with pytest.raises(raised, match="x"):
+        operator().execute(context)

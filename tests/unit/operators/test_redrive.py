@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG, Param
+from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.offsets import Earliest, Latest
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder
+from airflow_provider_kpipe.contract.redrive_form import FIELDS
+from airflow_provider_kpipe.contract.redrive_result import RedriveResult
+from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError
+from airflow_provider_kpipe.operators import redrive as module
+from airflow_provider_kpipe.operators.redrive import ORDER_KEY, PROGRESS_KEY, KpipeRedriveOperator, redrive_params
+
+MakePlan = Callable[..., Plan]
+COUNTS = Counts(read=9, written=4, dead_lettered=1, filtered=4, named={"redriven": 5, "not_selected": 4})
+
+
+class World:
+    """Stands in for Kafka and Spark; remembers what was asked for."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.reached: int | None = None
+        self.calls: list[Any] = []
+        self.missing: Exception | None = None
+
+    def get_conn(self) -> dict[str, str]:
+        return {"bootstrap.servers": "b"}
+
+    def check_topics(self, *_: Any) -> None:
+        if self.missing:
+            raise self.missing
+
+    def make_plan(self, _settings: Any, _pipeline: Any, start: Any, end: Any, **more: Any) -> Plan:
+        self.calls.append(("plan", start, end))
+        return dataclasses.replace(self.plan, dry_run=more["dry_run"], run_key=more["run_key"])
+
+    def preview(self, _settings: Any, order: RedriveOrder) -> RedriveResult:
+        self.calls.append("preview")
+        return RedriveResult.of(order, [])
+
+    def job_run(self, job: Job, kafka: KafkaSettings, **options: Any) -> World:
+        self.job, self.kafka, self.options = job, kafka, options
+        return self
+
+    def run(self) -> list[PartitionProgress]:
+        self.calls.append("run")
+        (planned,) = self.plan.ranges
+        return [PartitionProgress(planned, self.reached or planned.end, COUNTS, True, None)]
+
+    def check(self, progress: list[PartitionProgress]) -> None:
+        if not progress[0].complete:
+            raise IncompleteRunError("not to the end")
+
+    def stop(self) -> None:
+        self.calls.append("stop")
+
+    def ensure_ledger(self, _settings: Any, _topic: Any, ledger: str) -> None:
+        self.calls.append(("ledger", ledger))
+
+    def topic(self, name: str) -> str:
+        return name
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Store:
+    """Task state, as Airflow keeps it."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    def get(self, key: str, default: Any) -> Any:
+        return self.kept.get(key, default)
+
+    def set(self, key: str, value: Any) -> None:
+        self.kept[key] = value
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
+    stand_in = World(plan((0, 9), topic="orders.dead", continues_group=False))
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: stand_in.get_conn())
+    monkeypatch.setattr(module.KpipeHook, "get_registry", lambda self: {})
+    monkeypatch.setattr(module, "Positions", lambda settings: stand_in)
+    monkeypatch.setattr(module, "make_redrive_plan", stand_in.make_plan)
+    monkeypatch.setattr(module, "check_redrive_topics", stand_in.check_topics)
+    monkeypatch.setattr(module, "fit_to_topics", lambda settings, topics: {**settings, "fitted": ",".join(topics)})
+    monkeypatch.setattr(module, "ensure_ledger", stand_in.ensure_ledger)
+    monkeypatch.setattr(module, "preview", stand_in.preview)
+    monkeypatch.setattr(module, "JobRun", stand_in.job_run)
+    return stand_in
+
+
+@pytest.fixture
+def operator(pipeline: KafkaPipeline) -> KpipeRedriveOperator:
+    return KpipeRedriveOperator(
+        task_id="redrive", pipeline=pipeline, max_attempts=3, parking_topic="orders.parked", py_files=["a.py"]
+    )
+
+
+def fill_in(context: dict[str, Any], **form: Any) -> dict[str, Any]:
+    """Params as a task sees them: the defaults, and what the run's conf says instead."""
+    context["params"] = {**{name: param.value for name, param in redrive_params("source", 3).items()}, **form}
+    context["task_state_store"] = context.get("task_state_store") or Store()
+    return context
+
+
+def test_the_form_asks_for_every_field_there_is() -> None:
+    assert set(redrive_params()) == set(FIELDS)
+    for param in redrive_params().values():
+        assert isinstance(param, Param)
+        assert param.schema["title"]
+        assert param.description
+
+
+SENT: list[tuple[str, Any]] = [
+    ("occurred_from", "2026-01-31T12:00:00Z"),
+    ("exception_class", "KeyError"),
+    ("pipeline", "*"),
+    ("record", "orders-3-1042"),
+    ("start_offsets", {"0": 5}),
+    ("target", "output"),
+    ("max_attempts", 3),
+    ("max_attempts", "3"),
+    ("max_attempts", None),
+    ("dry_run", True),
+]
+
+
+@pytest.mark.parametrize(("field", "value"), SENT, ids=[f"{field}={value!r}" for field, value in SENT])
+def test_the_form_takes_what_it_sends(field: str, value: Any) -> None:
+    assert redrive_params()[field].resolve(value) == value
+
+
+@pytest.mark.parametrize(("field", "value"), [("target", "back"), ("dry_run", "yes"), ("record", 5)], ids=repr)
+def test_the_form_refuses_the_wrong_kind_of_value_at_once(field: str, value: Any) -> None:
+    with pytest.raises(ParamValidationError):
+        redrive_params()[field].resolve(value)
+
+
+def test_a_pipeline_over_two_clusters_cannot_go_back_to_the_source(pipeline: KafkaPipeline, context: Any) -> None:
+    apart = dataclasses.replace(
+        pipeline, destination=KafkaDestination("out", conn_id="there"), delivery="at_least_once"
+    )
+    with pytest.raises(RedriveError, match="use target='output'"):
+        KpipeRedriveOperator(task_id="redrive", pipeline=apart)
+    operator = KpipeRedriveOperator(task_id="redrive", pipeline=apart, target="output")
+    with pytest.raises(AirflowFailException, match="use target='output'"):
+        operator.execute(fill_in(context, target="source"))
+
+
+def test_a_redrive_runs_what_was_asked_for(operator: Any, world: World, context: Any) -> None:
+    result = operator.execute(fill_in(context, exception_class="KeyError", target="output", max_attempts=5))
+
+    assert world.calls == [
+        ("plan", Earliest(), Latest()),
+        ("ledger", "orders.dead.redriven"),
+        "run",
+    ]
+    redrive = world.job.redrive
+    assert redrive
+    assert (redrive.target, redrive.max_attempts, redrive.parking_topic) == ("output", 5, "orders.parked")
+    assert (redrive.selection.exception_class, redrive.selection.pipeline) == ("KeyError", "orders")
+    assert (world.job.pipeline.delivery, world.job.plan.topic) == ("exactly_once", "orders.dead")
+    assert world.kafka.destination["fitted"] == "out,orders.dead,orders.dead.redriven,orders.parked"
+    assert world.options["py_files"] == ["a.py"]
+    assert result["outcomes"]["redriven"] == 5
+    assert (result["written"], result["dead_lettered"], result["complete"]) == (4, 1, True)
+    assert context["ti"].pushed == {PROGRESS_KEY: result}
+    assert RedriveResult.from_json(result).partitions[0].outcomes["not_selected"] == 4
+
+
+def test_a_run_that_did_not_finish_fails_after_saying_what_it_did(operator: Any, world: World, context: Any) -> None:
+    world.reached = 4
+    with pytest.raises(IncompleteRunError):
+        operator.execute(fill_in(context))
+    assert context["ti"].pushed[PROGRESS_KEY]["complete"] is False
+    assert context["ti"].pushed[PROGRESS_KEY]["partitions"][0]["next_offset"] == 4
+
+
+def test_a_retry_has_the_order_of_the_first_try(operator: Any, world: World, context: Any) -> None:
+    operator.execute(fill_in(context, exception_class="KeyError"))
+    first = world.job
+    context["params"]["exception_class"] = "ValueError"
+    operator.execute(context)
+    assert (world.job.redrive, world.job.plan) == (first.redrive, first.plan)
+    assert world.job.attempt != first.attempt
+    kept = RedriveOrder.from_json(context["task_state_store"].kept[ORDER_KEY])
+    assert kept.plan.run_key == "dag/manual__2026/orders.plan"
+
+
+def test_a_dry_run_needs_no_spark_and_makes_no_ledger(operator: Any, world: World, context: Any) -> None:
+    result = operator.execute(fill_in(context, dry_run=True))
+    assert [each for each in world.calls if isinstance(each, str)] == ["preview"]
+    assert not any(each[0] == "ledger" for each in world.calls)
+    assert result["dry_run"] is True
+
+
+def test_without_dead_letters_there_is_nothing_to_do(operator: Any, world: World, context: Any, plan: MakePlan) -> None:
+    world.plan = plan((5, 5), topic="orders.dead")
+    result = operator.execute(fill_in(context))
+    assert "run" not in world.calls
+    assert set(result["outcomes"].values()) == {0}
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [({"recrod": "x"}, "The field 'recrod' is not known"), ({"record": "x"}, "names no record")],
+    ids=repr,
+)
+def test_a_form_that_makes_no_redrive_fails_for_good_before_kafka_is_asked(
+    operator: Any, context: Any, monkeypatch: pytest.MonkeyPatch, form: dict[str, Any], said: str
+) -> None:
+    monkeypatch.setattr(module, "KpipeHook", None)
+    with pytest.raises(AirflowFailException, match=said):
+        operator.execute(fill_in(context, **form))
+
+
+def test_params_of_the_dag_that_are_no_fields_of_the_form_are_left_alone(
+    pipeline: KafkaPipeline, world: World, context: Any
+) -> None:
+    with DAG("redrive", schedule=None, params={**redrive_params(), "team": "ours"}):
+        operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline)
+    operator.execute(fill_in(context, team="mine"))
+    assert "run" in world.calls
+
+
+def test_a_cluster_that_is_away_is_worth_another_try(operator: Any, world: World, context: Any) -> None:
+    world.missing = KafkaUnavailableError("away")
+    with pytest.raises(KafkaUnavailableError):
+        operator.execute(fill_in(context))
+    assert context["task_state_store"].kept == {}
+
+
+def test_a_task_that_is_stopped_takes_its_job_along(operator: Any, world: World, context: Any) -> None:
+    operator.on_kill()
+    assert world.calls == []
+    operator.execute(fill_in(context))
+    operator.on_kill()
+    assert world.calls[-1] == "stop"

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+from airflow.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+from airflow_provider_kpipe.contract.job import KafkaSettings
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.exceptions import IncompleteRunError, StalePlanError
+from airflow_provider_kpipe.operators import run as module
+from airflow_provider_kpipe.operators.run import PROGRESS_KEY, KpipeRunOperator, read_plan
+from airflow_provider_kpipe.spark import job_run
+
+MakePlan = Callable[..., Plan]
+
+
+class World:
+    """Stands in for Kafka and Spark: how far each partition comes, and what Spark fails with."""
+
+    def __init__(self) -> None:
+        self.reached: dict[int, tuple[int, str | None]] = {}
+        self.failure: Exception | None = None
+        self.stale: Exception | None = None
+        self.calls: list[Any] = []
+        self.ended: Any = "stopped"
+        self.looks = 0
+
+    def __call__(self, *given: Any, **more: Any) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def check_topic(self, positions: Any, plan: Plan) -> None:
+        if self.stale:
+            raise self.stale
+
+    def progress(self, plan: Plan) -> list[PartitionProgress]:
+        found = []
+        for each in plan.ranges:
+            next_offset, stopped = self.reached.get(each.partition, (each.end, None))
+            ended = self.ended if stopped else None
+            found.append(PartitionProgress(each, next_offset, Counts(read=len(each)), True, stopped, ended))
+        return found
+
+    @property
+    def is_running(self) -> bool:
+        self.looks -= 1
+        return self.looks >= 0
+
+    def request_stop(self, settings: Any, plan: Plan, attempt: str, reason: str, seconds: float) -> None:
+        self.calls.append(reason)
+
+    def run(self) -> None:
+        self.calls.append("run")
+        if self.failure:
+            raise self.failure
+
+    def kill(self) -> None:
+        self.calls.append("kill")
+
+    def end_open_transactions(self, settings: Any, ids: Any, seconds: float) -> None:
+        self.calls.append(list(ids))
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    stand_in = World()
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(module, "fit_to_topics", lambda settings, topics: settings)
+    monkeypatch.setattr(module.KpipeHook, "get_registry", lambda self: {})
+    for name in ("Positions", "Submission", "ProgressLog"):
+        monkeypatch.setattr(job_run, name, stand_in)
+    monkeypatch.setattr(job_run, "check_topic", stand_in.check_topic)
+    monkeypatch.setattr(job_run, "request_stop", stand_in.request_stop)
+    monkeypatch.setattr(job_run, "end_open_transactions", stand_in.end_open_transactions)
+    return stand_in
+
+
+@pytest.fixture
+def run(pipeline: KafkaPipeline, context: Any) -> Callable[..., Any]:
+    return lambda plan, **more: KpipeRunOperator(
+        task_id="run", **{"pipeline": pipeline, "plan": plan and plan.to_json(), **more}
+    ).execute(context)
+
+
+def test_the_plan_of_this_pipeline_is_read(pipeline: KafkaPipeline, plan: MakePlan) -> None:
+    assert read_plan(plan((0, 5)).to_json(), pipeline) == plan((0, 5))
+
+
+def test_no_plan_is_refused(pipeline: KafkaPipeline) -> None:
+    with pytest.raises(StalePlanError, match="pipeline 'orders' has no plan: the plan task did not succeed"):
+        read_plan(None, pipeline)
+
+
+@pytest.mark.parametrize("document", [{}, "plan", [], {"schema_version": 9}], ids=repr)
+def test_what_is_no_plan_is_refused(pipeline: KafkaPipeline, document: Any) -> None:
+    with pytest.raises(DocumentError, match=r"^Plan"):
+        read_plan(document, pipeline)
+
+
+@pytest.mark.parametrize("changes", [{"pipeline": "returns"}, {"topic": "returns"}], ids=repr)
+def test_the_plan_of_another_pipeline_is_refused(
+    pipeline: KafkaPipeline, plan: MakePlan, changes: dict[str, str]
+) -> None:
+    with pytest.raises(StalePlanError, match=r"the plan is for pipeline .*'returns'.* this task runs 'orders'"):
+        read_plan(plan((0, 5), **changes).to_json(), pipeline)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"dry_run": True}, "Dry run"), ({"ranges": ()}, "The plan is empty")], ids=["dry", "empty"]
+)
+def test_a_run_without_anything_to_do_is_skipped(
+    run: Any, plan: MakePlan, world: World, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AirflowSkipException, match=said):
+        run(plan((0, 5), **changes))
+    assert world.calls == []
+
+
+def test_the_job_gets_the_registry_of_each_end(
+    run: Any, plan: MakePlan, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[KafkaSettings] = []
+    monkeypatch.setattr(job_run, "Submission", lambda job, kafka, **more: given.append(kafka) or world)
+    for name in ("conn", "registry"):
+        monkeypatch.setattr(module.KpipeHook, f"get_{name}", lambda self, name=name: {name: self.kafka_conn_id})
+    apart = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out", "other"), delivery="at_least_once")
+    run(plan((0, 5)), pipeline=apart)
+    assert given == [
+        KafkaSettings(
+            {"conn": "kafka_default"}, {"conn": "other"}, {"registry": "kafka_default"}, {"registry": "other"}
+        )
+    ]
+
+
+def test_a_plan_of_empty_ranges_is_skipped(run: Any, plan: MakePlan, world: World) -> None:
+    with pytest.raises(AirflowSkipException, match="The plan is empty"):
+        run(plan((5, 5), (0, 0)))
+
+
+def test_a_missing_plan_fails_for_good(run: Any, world: World) -> None:
+    with pytest.raises(AirflowFailException, match="has no plan"):
+        run(None)
+
+
+def test_a_topic_made_anew_fails_for_good_before_spark_is_asked(run: Any, plan: MakePlan, world: World) -> None:
+    world.stale = StalePlanError("topic 'orders' was made anew")
+    with pytest.raises(AirflowFailException, match="made anew"):
+        run(plan((0, 5)))
+    assert world.calls == []
+
+
+def test_a_run_that_came_to_its_end_returns_its_progress(run: Any, plan: MakePlan, world: World, context: Any) -> None:
+    result = run(plan((0, 5), (7, 7)))
+    assert result["run_key"] == "dag/manual__2026/orders.plan"
+    assert [each["state"] for each in result["partitions"]] == ["complete", "complete"]
+    assert context["ti"].pushed == {PROGRESS_KEY: result}
+
+
+def test_partitions_that_were_not_finished_fail_the_run_and_are_named(
+    run: Any, plan: MakePlan, world: World, context: Any
+) -> None:
+    world.reached = {1: (30, "offset 30: no dead-letter topic"), 2: (0, None)}
+    with pytest.raises(IncompleteRunError) as failure:
+        run(plan((0, 100), (10, 50), (0, 9)))
+    said = str(failure.value)
+    assert said.startswith("2 of 3 partitions of 'orders' were not read to their end; what they completed is")
+    assert "partition 1 is at 30 of [10, 50): offset 30: no dead-letter topic" in said
+    assert "partition 2 is at 0 of [0, 9): its worker did not come to the end" in said
+    assert "partition 0" not in said
+    assert context["ti"].pushed[PROGRESS_KEY]["partitions"][1]["stored"] == 30
+
+
+def test_hundreds_of_unfinished_partitions_make_a_short_message(run: Any, plan: MakePlan, world: World) -> None:
+    world.reached = dict.fromkeys(range(300), (0, "gone"))
+    with pytest.raises(IncompleteRunError) as failure:
+        run(plan(*[(0, 9)] * 300))
+    assert str(failure.value).count("gone") == 10
+    assert str(failure.value).endswith("and 290 more")
+
+
+def test_what_spark_failed_with_is_the_cause_of_an_unfinished_run(run: Any, plan: MakePlan, world: World) -> None:
+    world.failure, world.reached = AirflowException("exit code 1"), {0: (3, None)}
+    with pytest.raises(IncompleteRunError) as failure:
+        run(plan((0, 5)))
+    assert failure.value.__cause__ is world.failure
+
+
+def test_a_failure_of_spark_after_the_last_record_does_not_matter(run: Any, plan: MakePlan, world: World) -> None:
+    world.failure = AirflowException("exit code 1")
+    assert run(plan((0, 5)))["partitions"][0]["state"] == "complete"
+
+
+def test_open_transactions_of_a_failed_job_are_ended(run: Any, plan: MakePlan, world: World) -> None:
+    world.failure = AirflowException("exit code 1")
+    planned = plan((0, 5), (7, 7), (0, 9))
+    run(planned)
+    assert world.calls == ["run", [planned.transactional_id(2), planned.transactional_id(0)]]
+
+
+def test_at_least_once_has_no_transactions_to_end(run: Any, plan: MakePlan, world: World) -> None:
+    world.failure = AirflowException("exit code 1")
+    loose = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), delivery="at_least_once")
+    run(plan((0, 5)), pipeline=loose)
+    assert world.calls == ["run"]
+
+
+def test_a_task_that_is_stopped_takes_its_job_along_and_then_ends_its_transactions(
+    pipeline: KafkaPipeline, plan: MakePlan, world: World, context: Any
+) -> None:
+    planned = plan((0, 5))
+    operator = KpipeRunOperator(task_id="run", pipeline=pipeline, plan=planned.to_json())
+    operator.on_kill()
+    assert world.calls == []
+    operator.execute(context)
+    operator.on_kill()
+    assert world.calls == ["run", "kill", [planned.transactional_id(0)]]
+
+
+def test_a_job_that_runs_is_asked_to_yield_before_it_is_killed(
+    pipeline: KafkaPipeline, plan: MakePlan, world: World, context: Any
+) -> None:
+    planned = plan((0, 5))
+    operator = KpipeRunOperator(task_id="run", pipeline=pipeline, plan=planned.to_json())
+    operator.execute(context)
+    world.looks = 3
+    operator.on_kill()
+    assert world.calls == ["run", "the task was stopped", "kill", [planned.transactional_id(0)]]
+    # It has been watched until it was gone.
+    assert world.looks == -1
+
+
+@pytest.mark.parametrize(
+    ("ended", "max_run_time", "for_good"),
+    [
+        ("yielded", 1e-6, True),
+        ("revoked", None, True),
+        ("yielded", None, False),
+        ("yielded", 3_600, False),
+        ("stopped", 1e-6, False),
+    ],
+)
+def test_only_what_was_given_up_for_good_is_not_tried_again(
+    pipeline: KafkaPipeline, plan: MakePlan, world: World, context: Any, ended: str, max_run_time: Any, for_good: bool
+) -> None:
+    world.ended, world.reached = ended, {0: (3, "why")}
+    operator = KpipeRunOperator(
+        task_id="run", pipeline=pipeline, plan=plan((0, 5)).to_json(), max_run_time=max_run_time
+    )
+    with pytest.raises(AirflowFailException if for_good else IncompleteRunError, match=r"partition 0 is at 3 .*: why"):
+        operator.execute(context)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "1 hour"])
+def test_a_run_time_is_a_span_of_time(pipeline: KafkaPipeline, wrong: Any) -> None:
+    with pytest.raises(ValueError, match="use a timedelta, or seconds above 0"):
+        KpipeRunOperator(task_id="run", pipeline=pipeline, plan={}, max_run_time=wrong)
+
+
+def test_attempts_are_ordered_by_their_names() -> None:
+    made = [job_run.new_attempt() for _ in range(2)]
+    assert made[0][:23] <= made[1][:23]
+    assert len(set(made)) == 2

@@ -1,0 +1,64 @@
+"""What `scripts/setup.sh` says where it cannot go on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).parents[3] / "scripts" / "setup.sh"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A PATH of which a test fills in what its machine has; the user is not root."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "cat", "dirname", "head", "sed", "touch", "env"):
+        (programs / name).symlink_to(f"/usr/bin/{name}" if Path(f"/usr/bin/{name}").exists() else f"/bin/{name}")
+    program(programs, "id", "echo 1000")
+    return programs
+
+
+def program(folder: Path, name: str, script: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(0o755)
+
+
+def set_up(machine: Path, venv: Path) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    return subprocess.run(
+        ["bash", str(SETUP), str(venv)],
+        env={**environment, "PATH": str(machine)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+
+
+@pytest.mark.parametrize("version", [None, 'openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_392"'])
+def test_where_java_is_missing_or_old_it_says_in_one_line_what_to_install(
+    machine: Path, tmp_path: Path, version: str | None
+) -> None:
+    if version:
+        program(machine, "java", f"echo '{version}' >&2")
+    ended = set_up(machine, tmp_path / "venv")
+    assert ended.returncode == 1
+    said = [line for line in ended.stderr.splitlines() if line.startswith("setup:")]
+    assert said == [
+        "setup: install openjdk-17-jre-headless first (on Debian: sudo apt-get install openjdk-17-jre-headless)"
+    ]
+    assert not (tmp_path / "venv").exists()
+
+
+def test_where_python_is_too_old_it_says_so(machine: Path, tmp_path: Path) -> None:
+    program(machine, "java", "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2")
+    for name in ("python3", "python3.11", "python3.12"):
+        program(machine, name, "exit 1")
+    ended = set_up(machine, tmp_path / "venv")
+    assert ended.returncode == 1
+    assert "setup: install python3 python3-venv first" in ended.stderr

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+
+from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, UnknownTopicError
+from airflow_provider_kpipe.kafka.draining import DrainTarget, PartitionDrain
+from airflow_provider_kpipe.sensors import partitions_drained as module
+from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
+from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
+
+Sensor = Callable[..., KpipePartitionsDrainedSensor]
+NOON_MS = 1_769_860_800_000
+DRAINED = [PartitionDrain(0, 10, 10), PartitionDrain(1, 12, 11)]
+WAITING = [PartitionDrain(0, 10, 10), PartitionDrain(1, 10, 11)]
+FOUND = {"partitions": {"0": {"committed": 10, "target": 10}, "1": {"committed": 12, "target": 11}}}
+
+
+def plan(**changes: Any) -> Plan:
+    parts: dict[str, Any] = {
+        "run_key": "dag/run/plan",
+        "pipeline": "orders",
+        "group": "orders.backfill.x",
+        "topic": "orders",
+        "topic_id": "abc",
+        "isolation_level": "read_committed",
+        "continues_group": False,
+        "dry_run": False,
+        "created_at": "2026-01-31T12:00:00+00:00",
+        "topic_partitions": 4,
+        "ranges": (PartitionRange(0, 0, 10, None), PartitionRange(3, 5, 9, None)),
+    }
+    return Plan(**{**parts, **changes})
+
+
+@pytest.fixture
+def sensor() -> Sensor:
+    source = KafkaSource("orders", conn_id="kafka_orders", isolation_level="read_uncommitted")
+    pipeline = KafkaPipeline("orders", source, KafkaDestination("out"), group_id="orders-v2")
+    return lambda **more: KpipePartitionsDrainedSensor(task_id="gate", pipeline=pipeline, **more)
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """What looking at the cluster gives or raises, and the targets it was asked about."""
+    given = SimpleNamespace(drains=DRAINED, error=None, asked=[])
+
+    def look(settings: Any, target: DrainTarget) -> list[PartitionDrain]:
+        given.asked.append(target)
+        if given.error:
+            raise given.error
+        return given.drains
+
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(module, "look", look)
+    return given
+
+
+def test_by_default_the_group_of_the_pipeline_is_watched_up_to_the_end_of_the_topic(sensor: Sensor) -> None:
+    target = sensor().target()
+    assert (target.group, target.topic, target.isolation_level) == ("orders-v2", "orders", "read_uncommitted")
+    assert target.until == Latest()
+    assert target.partitions is None
+
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+UNTIL: list[tuple[Any, OffsetLimit]] = [
+    ("latest", Latest()),
+    ("2026-01-31T12:00:00+00:00", At(NOON_MS)),
+    (NOON, At(NOON_MS)),
+    (NOON.replace(tzinfo=None), At(NOON_MS)),
+    (At(NOON_MS), At(NOON_MS)),
+    ({"0": 5, "1": 7}, Explicit({0: 5, 1: 7})),
+    ('{"0": 5, "1": 7}', Explicit({0: 5, 1: 7})),
+    (plan().to_json(), Explicit({0: 10, 3: 9})),
+]
+
+
+@pytest.mark.parametrize(("until", "limit"), UNTIL, ids=[repr(until)[:60] for until, _ in UNTIL])
+def test_the_target_is_read_as_a_template_gives_it_and_survives_the_way_to_the_triggerer(
+    sensor: Sensor, until: Any, limit: OffsetLimit
+) -> None:
+    target = sensor(until=until).target()
+    assert target.until == limit
+    assert DrainTarget.from_json(target.to_json()) == target
+
+
+@pytest.mark.parametrize(
+    ("partitions", "read"),
+    [(None, None), ([0, 2], (0, 2)), (["0", "2"], (0, 2)), ("0, 2", (0, 2)), ("12", (12,)), ("[0, 2]", (0, 2))],
+    ids=repr,
+)
+def test_partitions_are_read_as_a_template_gives_them(sensor: Sensor, partitions: Any, read: Any) -> None:
+    assert sensor(partitions=partitions).target().partitions == read
+
+
+def test_a_plan_says_which_group_it_commits_to(sensor: Sensor) -> None:
+    assert sensor(until=plan().to_json()).target().group == "orders.backfill.x"
+
+
+@pytest.mark.parametrize("until", ["latest", plan().to_json()], ids=["latest", "a plan"])
+def test_another_group_may_be_watched(sensor: Sensor, until: Any) -> None:
+    assert sensor(until=until, group_id="audit").target().group == "audit"
+
+
+def test_a_plan_over_another_topic_is_refused(sensor: Sensor, answer: Any) -> None:
+    with pytest.raises(AirflowFailException, match="returns"):
+        sensor(until=plan(topic="returns").to_json()).poke({})
+    assert answer.asked == []
+
+
+@pytest.mark.parametrize("until", ["soon", 5, None, {}, {"0": -1}, {"ranges": []}], ids=repr)
+def test_a_target_that_makes_no_sense_fails_for_good(sensor: Sensor, answer: Any, until: Any) -> None:
+    with pytest.raises(AirflowFailException):
+        sensor(until=until).poke({})
+    assert answer.asked == []
+
+
+@pytest.mark.parametrize(("drains", "done"), [(DRAINED, True), (WAITING, False), ([], True)], ids=["yes", "no", "none"])
+def test_the_gate_opens_when_every_partition_is_drained(sensor: Sensor, answer: Any, drains: Any, done: bool) -> None:
+    answer.drains = drains
+    assert sensor().poke({}).is_done is done
+
+
+def test_a_poke_says_where_each_partition_stands(sensor: Sensor, answer: Any) -> None:
+    assert sensor().poke({}).xcom_value == FOUND
+
+
+def test_a_cluster_that_does_not_answer_is_waited_for(sensor: Sensor, answer: Any) -> None:
+    answer.error = KafkaUnavailableError("no answer")
+    assert sensor().poke({}).is_done is False
+
+
+def test_a_topic_that_is_not_there_fails_for_good(sensor: Sensor, answer: Any) -> None:
+    answer.error = UnknownTopicError("topic 'orders' is not on the cluster")
+    with pytest.raises(AirflowFailException, match="topic 'orders' is not on the cluster"):
+        sensor().poke({})
+
+
+def test_a_gate_that_is_open_already_does_not_go_to_the_triggerer(sensor: Sensor, answer: Any) -> None:
+    assert sensor(deferrable=True).execute({}) == FOUND
+
+
+def test_a_closed_gate_waits_in_the_triggerer_for_the_same_target(sensor: Sensor, answer: Any) -> None:
+    answer.drains = WAITING
+    gate = sensor(deferrable=True, until={"1": 11}, poke_interval=7, timeout=90)
+    with pytest.raises(TaskDeferred) as deferred:
+        gate.execute({})
+    trigger = deferred.value.trigger
+    assert isinstance(trigger, PartitionsDrainedTrigger)
+    assert (trigger.conn_id, trigger.poke_interval) == ("kafka_orders", 7)
+    assert DrainTarget.from_json(trigger.target) == answer.asked[0]
+    assert deferred.value.method_name == "execute_complete"
+    assert deferred.value.timeout == timedelta(seconds=90)
+
+
+def test_a_deferred_gate_returns_what_a_poking_one_does(sensor: Sensor) -> None:
+    assert sensor().execute_complete({}, FOUND) == FOUND
+
+
+def test_a_deferred_gate_fails_for_good_for_the_reason_the_triggerer_found(sensor: Sensor) -> None:
+    with pytest.raises(AirflowFailException, match="topic 'orders' is not on the cluster"):
+        sensor().execute_complete({}, {"error": "topic 'orders' is not on the cluster"})

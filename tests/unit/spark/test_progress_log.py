@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError
+from airflow_provider_kpipe.spark import progress_log
+from airflow_provider_kpipe.spark.progress_log import MOST_LINES, ProgressLog, table
+
+Look = list[PartitionProgress] | Exception
+Watch = Callable[..., list[str]]
+
+
+def looks_at(plan: Plan, *offsets: int, dead: int = 0) -> list[PartitionProgress]:
+    return [
+        PartitionProgress(each, next_offset, Counts(read=5, dead_lettered=dead), started=True, stopped=None)
+        for each, next_offset in zip(plan.ranges, offsets, strict=True)
+    ]
+
+
+class FakePositions:
+    """Gives one look after the other; `exhausted` is set when it is asked once more than it has looks."""
+
+    looks: Iterator[Look]
+    exhausted: threading.Event
+
+    def __init__(self, settings: Any, *, answer_seconds: float) -> None:
+        self.last: list[PartitionProgress] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def progress(self, plan: Plan) -> list[PartitionProgress]:
+        look = next(self.looks, None)
+        if look is None:
+            self.exhausted.set()
+            return self.last
+        if isinstance(look, Exception):
+            raise look
+        self.last = look
+        return look
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Watch:
+    """Runs a progress log over these looks, and gives what it logged."""
+
+    def run(plan: Plan, *looks: Look) -> list[str]:
+        monkeypatch.setattr(progress_log, "Positions", FakePositions)
+        monkeypatch.setattr(FakePositions, "looks", iter(looks), raising=False)
+        monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
+        with caplog.at_level(logging.INFO), ProgressLog({}, plan, interval_seconds=0.001):
+            assert FakePositions.exhausted.wait(10)
+        return [record.getMessage() for record in caplog.records]
+
+    return run
+
+
+def shape(lines: Sequence[str]) -> list[str]:
+    """Lines without their rates, which depend on the clock."""
+    return [", ".join(part for part in line.split(", ") if not part.endswith("records/s")) for line in lines]
+
+
+def test_what_has_moved_since_the_last_look_is_logged(plan: Plan, watch: Watch) -> None:
+    looks = [looks_at(plan, 0, 1_000, 5), looks_at(plan, 50, 1_000, 5, dead=2), looks_at(plan, 100, 1_300, 5)]
+    assert shape(watch(plan, *looks)) == [
+        "partition 0:  50 %, 2 dead letters",
+        "all:  12 %, 1 of 3 partitions complete",
+        "partition 0: 100 %, 0 dead letters",
+        "partition 1: 100 %, 0 dead letters",
+        "all: 100 %, 3 of 3 partitions complete",
+    ]
+
+
+def test_a_rate_is_given_for_every_partition_that_moved(plan: Plan, watch: Watch) -> None:
+    lines = watch(plan, looks_at(plan, 0, 1_000, 5), looks_at(plan, 50, 1_100, 5))
+    assert len(lines) == 3
+    assert all(line.count(" records/s, ") == 1 for line in lines)
+
+
+def test_nothing_is_logged_while_nothing_moves(plan: Plan, watch: Watch) -> None:
+    assert watch(plan, *[looks_at(plan, 0, 1_000, 5)] * 3) == []
+
+
+def test_a_retry_starts_from_what_its_predecessor_stored(plan: Plan, watch: Watch) -> None:
+    assert watch(plan, looks_at(plan, 50, 1_100, 5), looks_at(plan, 50, 1_100, 5)) == []
+
+
+def test_a_cluster_that_does_not_answer_is_logged_and_asked_again(plan: Plan, watch: Watch) -> None:
+    looks = [looks_at(plan, 0, 1_000, 5), KafkaUnavailableError("no answer"), looks_at(plan, 50, 1_000, 5)]
+    assert shape(watch(plan, *looks)) == [
+        "progress cannot be read now: no answer",
+        "partition 0:  50 %, 0 dead letters",
+        "all:  12 %, 1 of 3 partitions complete",
+    ]
+
+
+def test_hundreds_of_partitions_do_not_fill_the_log(plan: Plan, watch: Watch) -> None:
+    ranges = tuple(type(plan.ranges[0])(each, 0, 10, None) for each in range(300))
+    many = Plan(**{name: getattr(plan, name) for name in Plan.__slots__ if name != "ranges"}, ranges=ranges)
+    lines = watch(many, looks_at(many, *[0] * 300), looks_at(many, *[10] * 300))
+    assert len(lines) == MOST_LINES + 1
+    assert lines[-1].endswith("300 of 300 partitions complete")
+
+
+def test_the_table_shows_every_partition_with_its_state_in_aligned_columns(plan: Plan) -> None:
+    done, stopped, empty = plan.ranges
+    progress = [
+        PartitionProgress(done, 100, Counts(100, 90, 4, 6, 0, 0, 0), True, None, seconds=0.05),
+        PartitionProgress(stopped, 1_150, Counts(150, 150, 0, 0, 0, 0, 7), started=True, stopped="fenced"),
+        PartitionProgress(empty, 5, Counts(), started=False, stopped=None),
+    ]
+    lines = table(progress).split("\n")
+    assert [line.split() for line in lines] == [
+        ["partition", "start", "end", "stored", "state", "read", "written", "dead", "filtered", "lost", "records/s"],
+        ["0", "0", "100", "100", "complete", "100", "90", "4", "6", "0", "2,000"],
+        ["1", "1000", "1300", "1150", "stopped", "150", "150", "0", "0", "7", "0"],
+        ["2", "5", "5", "5", "complete", "0", "0", "0", "0", "0", "0"],
+    ]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_a_table_of_nothing_is_its_head() -> None:
+    assert table([]).split()[0] == "partition"
+    assert "\n" not in table([])

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_kpipe.contract.job import SETTINGS_PROPERTY, Job, KafkaSettings
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError
+from airflow_provider_kpipe.spark.application import application_file
+from airflow_provider_kpipe.spark.submission import KpipeSubmitHook, Submission, submit_environment
+
+HUSH = "hush-hush"
+KAFKA = KafkaSettings({"bootstrap.servers": "broker:9092", "sasl.password": HUSH}, {"sasl.password": HUSH})
+AIRFLOWS_OWN = {
+    "AIRFLOW_HOME": "/airflow",
+    "AIRFLOW_CONN_KAFKA_DEFAULT": HUSH,
+    "AIRFLOW_VAR_KEY": HUSH,
+    "AIRFLOW__CORE__FERNET_KEY": HUSH,
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": HUSH,
+    "AIRFLOW_CTX_DAG_ID": "orders",
+    "_AIRFLOW__AS_LIBRARY": "1",
+    "_AIRFLOW_PROCESS_CONTEXT": "client",
+    "__AIRFLOW_SUPERVISOR_FD": "3",
+}
+OTHERS = {"HOME": "/home/me", "JAVA_HOME": "/java", "HADOOP_CONF_DIR": "/etc/hadoop", "MY_AIRFLOW": "kept", "LANG": "C"}
+
+
+class FakeProcess:
+    """Stands in for spark-submit: notes how it was started, and what its folder held then."""
+
+    started: list[FakeProcess]
+    pid = 0
+
+    def __init__(self, command: list[str], **options: Any) -> None:
+        self.command, self.options = command, options
+        self.stdout = iter(())
+        after = dict(pairwise(command))
+        self.properties = Path(after["--properties-file"])
+        self.text = self.properties.read_text()
+        self.modes = [stat.S_IMODE(path.stat().st_mode) for path in (self.properties.parent, self.properties)]
+        self.shipped = [Path(each) for each in after["--py-files"].split(",")]
+        self.there = [path.is_file() for path in self.shipped]
+        self.started.append(self)
+
+    def wait(self) -> int:
+        return 0
+
+    def poll(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
+    monkeypatch.setattr(FakeProcess, "started", [], raising=False)
+    monkeypatch.setattr(subprocess, "Popen", FakeProcess)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", f'{{"conn_type": "kafka", "password": "{HUSH}"}}')
+    return FakeProcess.started
+
+
+Submit = Callable[..., FakeProcess]
+
+
+@pytest.fixture
+def submit(job: Job, started: list[FakeProcess]) -> Submit:
+    def run(**submit_options: Any) -> FakeProcess:
+        options = {"conn_id": "spark_default", "name": "kpipe orders", "spark_conf": {"spark.hadoop.key": HUSH}}
+        with Submission(job, KAFKA, **options, py_files=[], submit_options=submit_options) as submission:
+            submission.run()
+        return started[-1]
+
+    return run
+
+
+def test_airflows_own_variables_stay_with_airflow() -> None:
+    passed = submit_environment({**AIRFLOWS_OWN, **OTHERS}, "yarn")
+    assert sorted(AIRFLOWS_OWN.keys() & passed.keys()) == []
+    assert passed.items() >= OTHERS.items()
+
+
+@pytest.mark.parametrize("path", [{"PATH": "/bin"}, {}], ids=["a path", "no path"])
+def test_programs_beside_python_are_found_first(path: dict[str, str]) -> None:
+    first, *others = submit_environment(path, "yarn")["PATH"].split(os.pathsep)
+    assert first == str(Path(sys.executable).parent)
+    assert others == path.get("PATH", os.defpath).split(os.pathsep)
+
+
+def test_a_local_master_runs_this_python_and_this_spark() -> None:
+    passed = submit_environment({}, "local[2]")
+    assert passed["PYSPARK_PYTHON"] == sys.executable
+    assert passed["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert (Path(passed["SPARK_HOME"]) / "bin" / "spark-submit").is_file()
+
+
+def test_a_cluster_chooses_its_own_python() -> None:
+    assert submit_environment({}, "spark://host:7077").keys() == {"PATH"}
+
+
+def test_what_is_set_already_stays() -> None:
+    mine = {"PYSPARK_PYTHON": "/my/python", "SPARK_HOME": "/my/spark", "SPARK_LOCAL_IP": "10.0.0.1"}
+    assert submit_environment(mine, "local").items() >= mine.items()
+
+
+def test_the_environment_of_the_task_is_left_alone() -> None:
+    environment = dict(AIRFLOWS_OWN)
+    submit_environment(environment, "local")
+    assert environment == AIRFLOWS_OWN
+
+
+def test_the_clusters_defaults_count_beside_the_properties(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_OTHER", '{"conn_type": "spark", "host": "spark://host", "port": 7077}')
+    hook = KpipeSubmitHook(conn_id="spark_other", properties_file="/private/kpipe.properties")
+    command = hook._build_spark_submit_command("/app/kpipe_run.py")
+    assert hook.master == "spark://host:7077"
+    assert "--load-spark-defaults" in command
+    assert command.index("--load-spark-defaults") < command.index("/app/kpipe_run.py")
+    assert command[command.index("--properties-file") + 1] == "/private/kpipe.properties"
+
+
+def test_no_secret_shows_in_the_arguments_or_the_environment(submit: Submit) -> None:
+    process = submit()
+    assert [part for part in process.command if HUSH in part] == []
+    assert [name for name, value in process.options["env"].items() if HUSH in value or name.startswith("AIRFLOW")] == []
+    assert SETTINGS_PROPERTY not in " ".join(process.command)
+
+
+def test_variables_of_the_users_are_added_and_airflows_stay_with_airflow(submit: Submit) -> None:
+    environment = submit(env_vars={"MY_SETTING": "x"}).options["env"]
+    assert environment["MY_SETTING"] == "x"
+    assert [name for name, value in environment.items() if HUSH in value or name.startswith("AIRFLOW")] == []
+
+
+def test_a_job_is_submitted_with_its_private_folder(submit: Submit) -> None:
+    process = submit()
+    assert "spark-submit" in process.command
+    assert process.command[-1] == str(application_file())
+    assert process.modes == [0o700, 0o600]
+    assert f"{SETTINGS_PROPERTY}=" in process.text
+    assert [path.name for path in process.shipped] == ["kpipe_engine.zip"]
+    assert process.there == [True]
+
+
+def test_the_options_of_the_user_reach_the_hook(submit: Submit) -> None:
+    command = submit(executor_memory="2g", num_executors=3).command
+    assert command[command.index("--executor-memory") + 1] == "2g"
+    assert command[command.index("--num-executors") + 1] == "3"
+
+
+def test_nothing_is_left_behind(submit: Submit) -> None:
+    assert not submit().properties.parent.exists()
+
+
+def test_nothing_is_left_behind_after_an_error(job: Job) -> None:
+    options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
+    submission = Submission(job, KAFKA, **options)
+    with contextlib.suppress(RuntimeError), submission:
+        folder = submission._folder
+        assert folder.is_dir()
+        raise RuntimeError
+    assert not folder.exists()
+
+
+def test_a_job_that_never_started_is_killed_without_ado(job: Job) -> None:
+    options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
+    assert Submission(job, KAFKA, **options).kill() is None  # type: ignore[func-returns-value]
+
+
+def test_a_spark_connection_that_is_not_there_is_named_instead_of_going_to_yarn() -> None:
+    with pytest.raises(
+        ConnectionSettingsError, match=r"no Airflow connection 'no_such_spark': create it .* local\[2\]"
+    ):
+        KpipeSubmitHook(conn_id="no_such_spark")
