@@ -1,0 +1,66 @@
+"""A broker that stands still for 20 seconds: reading pauses, memory stays bounded, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from jobs import wait_for
+from pipelines import Bench
+from topics import Sent, fill, read_all
+from workers import Working
+
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+RECORDS = 120_000
+STANDSTILL_SECONDS = 20
+PAYLOAD = b"x" * 1_500
+# A queue that is full, one that is fetched ahead, and what the client keeps around them.
+MOST_BYTES = 350 * 1024 * 1024
+
+
+@pytest.fixture
+def own_broker() -> Iterator[SandboxBroker]:
+    with SandboxBroker() as running:
+        yield running
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_reading_pauses_and_resumes(
+    own_broker: SandboxBroker, delivery: Delivery, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kpipe.events")
+    bench = Bench.make(own_broker.bootstrap_servers, delivery=delivery, chunk_seconds=600.0)
+    fill(bench.bootstrap, bench.topic, [Sent(PAYLOAD, str(number).encode()) for number in range(RECORDS)])
+    # What has been fetched by then is more than the producer takes.
+    settings = {"queue.buffering.max.messages": "2000"}
+    working = Working(bench.worker(bench.plan(), **settings))
+    before = psutil.Process().memory_info().rss
+    working.start()
+    wait_for(lambda: working.worker.lane.counts.read > 5_000 or not working.is_alive(), "some records")
+
+    own_broker.pause()
+    highest = 0
+    for _ in range(STANDSTILL_SECONDS * 2):
+        working.join(0.5)
+        highest = max(highest, psutil.Process().memory_info().rss - before)
+    own_broker.resume()
+    working.join(120)
+
+    (progress,) = working.progress
+    assert progress.complete, progress.stopped
+    assert highest < MOST_BYTES
+    events = [json.loads(record.getMessage())["event"] for record in caplog.records if record.name == "kpipe.events"]
+    assert "paused" in events
+    assert events.index("resumed") > events.index("paused")
+    assert events.count("resumed") == events.count("paused")
+    times = Counter(record.key for record in read_all(bench.bootstrap, bench.output))
+    assert len(times) == RECORDS
+    if delivery == "exactly_once":
+        assert set(times.values()) == {1}

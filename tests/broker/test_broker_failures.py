@@ -1,0 +1,62 @@
+"""A broker that crashes, or stops answering, in the middle of a range."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from jobs import wait_for
+from pipelines import Bench
+from topics import committed, fill, numbered, read_all
+from workers import Working
+
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine import delivery as delivery_module
+
+RECORDS = 60_000
+DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+
+
+@pytest.fixture
+def own_broker() -> Iterator[SandboxBroker]:
+    with SandboxBroker() as running:
+        yield running
+
+
+def stored(bench: Bench) -> int:
+    return committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1).get(0, 0)
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("trouble", ["crash", "pause"])
+def test_it_costs_time_and_nothing_else(
+    own_broker: SandboxBroker, delivery: Delivery, trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A crash at the wrong moment is waited for: what counts is that the wait ends.
+    monkeypatch.setattr(delivery_module, "STORE_SECONDS", 8.0)
+    bench = Bench.make(
+        own_broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:parse"], chunk_records=2_000
+    )
+    fill(bench.bootstrap, bench.topic, numbered(RECORDS))
+    working = Working(bench.worker(bench.plan()))
+    working.start()
+    wait_for(lambda: stored(bench) > 4_000, "some chunks")
+
+    if trouble == "crash":
+        own_broker.kill()
+        own_broker.start()
+    else:
+        own_broker.pause()
+        working.join(5)
+        own_broker.resume()
+    working.join(120)
+
+    (progress,) = working.progress
+    assert progress.complete, progress.stopped
+    times = Counter(record.key for record in read_all(bench.bootstrap, bench.output))
+    assert len(times) == RECORDS
+    if delivery == "exactly_once":
+        assert set(times.values()) == {1}
+        assert progress.counts.written == RECORDS

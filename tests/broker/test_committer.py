@@ -1,0 +1,140 @@
+"""The checkpoint and its guards: what moves the public group, and what keeps it where it is."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka.admin import AdminClient
+from jobs import wait_for
+from pipelines import Bench
+from topics import commit, committed, fill, numbered
+
+from airflow_provider_kpipe.exceptions import GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
+
+
+@pytest.fixture
+def bench(broker: SandboxBroker) -> Bench:
+    made = Bench.make(broker.bootstrap_servers, partitions=2)
+    fill(made.bootstrap, made.topic, numbered(40, partitions=2))
+    return made
+
+
+def held(bench: Bench) -> dict[int, int]:
+    return committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2)
+
+
+def test_it_publishes_what_was_stored_and_kafkas_own_tool_sees_no_lag(bench: Bench) -> None:
+    plan = bench.plan()
+    bench.work(plan)
+    assert held(bench) == {}
+
+    checkpoint = bench.checkpoint(plan)
+
+    assert checkpoint.complete
+    assert [(each.start, each.end, each.committed, each.counts.written) for each in checkpoint.partitions] == [
+        (0, 20, 20, 20),
+        (0, 20, 20, 20),
+    ]
+    assert held(bench) == {0: 20, 1: 20}
+    shown = kafka_consumer_groups(bench.bootstrap, "--describe", "--group", bench.pipeline.group)
+    rows = [line.split() for line in shown.splitlines() if line.startswith(bench.topic)]
+    # GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG ...
+    assert sorted(row[2:6] for row in rows) == [["0", "20", "20", "0"], ["1", "20", "20", "0"]]
+
+
+def test_running_it_again_changes_nothing(bench: Bench) -> None:
+    plan = bench.plan()
+    bench.work(plan)
+    first = bench.checkpoint(plan)
+    assert bench.checkpoint(plan) == first
+    assert held(bench) == {0: 20, 1: 20}
+
+
+def test_a_run_that_stopped_half_way_gets_its_prefix_committed(bench: Bench) -> None:
+    plan = bench.plan(max_records_per_partition=15)
+    worker = bench.worker(plan, 1)
+    worker.run()
+
+    checkpoint = bench.checkpoint(plan)
+
+    assert not checkpoint.complete
+    assert [(each.committed, each.complete) for each in checkpoint.partitions] == [(None, False), (15, True)]
+    assert held(bench) == {1: 15}
+    # The rest of the run, and its checkpoint again: its own commit is not someone else's.
+    bench.work(plan)
+    assert bench.checkpoint(plan).complete
+    assert held(bench) == {0: 15, 1: 15}
+
+
+def test_a_plan_whose_run_never_came_commits_nothing(bench: Bench) -> None:
+    checkpoint = bench.checkpoint(bench.plan())
+    assert not checkpoint.complete
+    assert held(bench) == {}
+
+
+def test_the_next_run_goes_on_where_the_checkpoint_left_off(bench: Bench) -> None:
+    first = bench.plan("run-1", max_records=10)
+    bench.work(first)
+    bench.checkpoint(first)
+    second = bench.plan("run-2")
+    assert [(each.start, each.end, each.committed) for each in second.ranges] == [(5, 20, 5)] * 2
+    bench.work(second)
+    assert bench.checkpoint(second).complete
+
+
+def test_live_members_keep_it_from_committing(bench: Bench) -> None:
+    plan = bench.plan()
+    bench.work(plan)
+    member = Consumer({**bench.settings, "group.id": bench.pipeline.group, "client.id": "someone"})
+    member.subscribe([bench.topic])
+    try:
+        with Positions(bench.settings) as positions:
+            wait_for(lambda: not member.poll(0.1) or bool(positions.members(bench.pipeline.group)), "a member")
+            wait_for(lambda: bool(member.poll(0.1)) or bool(positions.members(bench.pipeline.group)), "a member")
+        with pytest.raises(GroupInUseError, match=r"live members .*someone.* nothing was committed"):
+            bench.checkpoint(plan)
+    finally:
+        member.close()
+    assert bench.checkpoint(plan).complete
+
+
+def test_a_group_that_someone_moved_stays_where_they_moved_it(bench: Bench) -> None:
+    plan = bench.plan()
+    bench.work(plan)
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 3})
+    with pytest.raises(GroupMovedError, match=r"partition 0: group .* stood at None .* is at 3 now"):
+        bench.checkpoint(plan)
+    assert held(bench) == {0: 3}
+
+
+def test_an_older_plan_does_not_take_the_group_back(bench: Bench) -> None:
+    older = bench.plan("older", max_records_per_partition=5)
+    newer = bench.plan("newer")
+    bench.work(older)
+    bench.work(newer)
+    bench.checkpoint(newer)
+    with pytest.raises(GroupMovedError, match="stood at None when the plan was made and is at 20 now"):
+        bench.checkpoint(older)
+    assert held(bench) == {0: 20, 1: 20}
+
+
+def test_a_topic_made_anew_is_not_the_one_planned_against(bench: Bench) -> None:
+    plan = bench.plan()
+    bench.work(plan)
+    admin = AdminClient(bench.settings)
+    admin.delete_topics([bench.topic])[bench.topic].result(30)
+    create_topics(bench.bootstrap, bench.topic, partitions=2)
+    with pytest.raises(StalePlanError, match="made anew since it was planned"):
+        bench.checkpoint(plan)
+
+
+def test_a_backfill_moves_its_own_group_only(bench: Bench) -> None:
+    from airflow_provider_kpipe.contract.offsets import Explicit
+
+    plan = bench.plan("fill", start=Explicit({0: 2, 1: 4}), end=Explicit({0: 8, 1: 9}))
+    bench.work(plan)
+    assert bench.checkpoint(plan).totals.written == 11
+    assert held(bench) == {}
+    assert committed(bench.bootstrap, plan.group, bench.topic, 2) == {0: 8, 1: 9}

@@ -1,0 +1,55 @@
+"""What the gate looks at."""
+
+from __future__ import annotations
+
+import pytest
+from pipelines import Bench
+from topics import Sent, commit, fill
+
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.draining import DrainTarget, look
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+
+@pytest.fixture
+def bench(broker: SandboxBroker) -> Bench:
+    made = Bench.make(broker.bootstrap_servers, partitions=3)
+    # Partition 2 stays empty.
+    fill(made.bootstrap, made.topic, [Sent(timestamp=1_000 + each, partition=each % 2) for each in range(20)])
+    return made
+
+
+def drained(bench: Bench, **target: object) -> dict[int, bool]:
+    spec = {
+        "group": bench.pipeline.group,
+        "topic": bench.topic,
+        "isolation_level": "read_committed",
+        "timestamp_ms": None,
+        "offsets": None,
+        "partitions": None,
+    }
+    return {each.partition: each.drained for each in look(bench.settings, DrainTarget(**{**spec, **target}))}  # type: ignore[arg-type]
+
+
+def test_up_to_the_end_as_it_is_now(bench: Bench) -> None:
+    assert drained(bench) == {0: False, 1: False, 2: True}
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10, 1: 9})
+    assert drained(bench) == {0: True, 1: False, 2: True}
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {1: 10})
+    assert drained(bench) == {0: True, 1: True, 2: True}
+    fill(bench.bootstrap, bench.topic, [Sent(partition=2)])
+    assert drained(bench) == {0: True, 1: True, 2: False}
+
+
+def test_up_to_a_moment(bench: Bench) -> None:
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5, 1: 4})
+    assert drained(bench, timestamp_ms=1_010) == {0: True, 1: False, 2: True}
+
+
+def test_up_to_offsets_and_for_some_partitions(bench: Bench) -> None:
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5, 1: 4})
+    assert drained(bench, offsets={0: 5, 1: 5}) == {0: True, 1: False}
+    assert drained(bench, offsets={0: 5, 1: 5}, partitions=(0,)) == {0: True}
+    assert drained(bench, partitions=(2,)) == {2: True}
+    with pytest.raises(PlanError, match="partition 7 has no target"):
+        drained(bench, partitions=(7,))

@@ -1,0 +1,146 @@
+"""Two runs over the same partition: the newer one has it, and nothing is there twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from pipelines import Bench
+from topics import committed, fill, numbered, read_all
+
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import GroupMovedError
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
+
+
+def planned(bench: Bench, run_key: str, hour: int) -> Plan:
+    return dataclasses.replace(bench.plan(run_key=run_key), created_at=f"2026-01-31T{hour:02d}:00:00.000+00:00")
+
+
+def ids(bench: Bench) -> list[int]:
+    return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
+
+
+@both_deliveries
+def test_the_newer_run_goes_on_from_where_the_older_one_stands(broker: SandboxBroker, delivery: Delivery) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60))
+    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    first = bench.worker(older)
+    first.open()
+    # After both plans were made, and before the newer run starts.
+    first.run_chunk(first.working)
+    first.run_chunk(first.working)
+
+    (second,) = bench.work(newer)
+    first.run_chunks()
+    first.close()
+
+    assert second.complete
+    assert (second.took_over, second.counts.read) == ("older", 40)
+    revoked = first.lanes[0].progress
+    assert (revoked.state, revoked.stopped) == ("revoked", "run newer took the partition over")
+    if delivery == "exactly_once":
+        assert ids(bench) == list(range(60))
+    else:
+        assert set(ids(bench)) == set(range(60))
+
+
+@both_deliveries
+def test_an_older_run_that_comes_late_leaves_the_newer_one_alone(broker: SandboxBroker, delivery: Delivery) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60))
+    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    second = bench.worker(newer)
+    second.open()
+    second.run_chunk(second.working)
+
+    (first,) = bench.work(older)
+    # It was fenced by the late one's opening, and is the rightful owner all the same.
+    second.run_chunks()
+    second.close()
+
+    assert (first.state, first.counts.read) == ("revoked", 0)
+    assert second.lanes[0].progress.complete
+    assert sorted(ids(bench)) == list(range(60))
+
+
+def test_both_outcomes_are_in_the_checkpoints(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60, partitions=2))
+    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    bench.work(older, 0)
+
+    bench.work(newer)
+
+    refused = bench.checkpoint(older)
+    assert [(each.committed, each.complete, each.stopped) for each in refused.partitions] == [
+        (None, False, "run newer took the partition over")
+    ] * 2
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
+    assert bench.checkpoint(newer).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {0: 30, 1: 30}
+    assert not bench.checkpoint(older).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {0: 30, 1: 30}
+    assert sorted(ids(bench)) == list(range(60))
+
+
+def test_a_run_that_took_over_may_publish_behind_the_one_it_took_over_from(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(30))
+    older = planned(bench, "older", 10)
+    fill(bench.bootstrap, bench.topic, numbered(30, start=30))
+    newer = planned(bench, "newer", 11)
+    bench.work(older)
+    assert bench.checkpoint(older).complete
+
+    (progress,) = bench.work(newer)
+
+    assert (progress.took_over, progress.counts.read) == ("older", 30)
+    assert bench.checkpoint(newer).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 60}
+    assert ids(bench) == list(range(60))
+    # And had its checkpoint never come, the next plan would go on from there.
+    assert bench.plan(run_key="next").ranges[0].start == 60
+
+
+@pytest.mark.parametrize("plan_first", [True, False])
+def test_a_checkpoint_that_comes_while_its_run_is_still_at_work(broker: SandboxBroker, plan_first: bool) -> None:
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60))
+    older = planned(bench, "older", 10)
+    worker = bench.worker(older)
+    worker.open()
+    worker.run_chunk(worker.working)
+    assert not bench.checkpoint(older).complete
+    newer = planned(bench, "newer", 11) if plan_first else None
+    worker.run_chunk(worker.working)
+    worker.close()
+
+    newer = newer or planned(bench, "newer", 11)
+    assert newer.ranges[0].start == (10 if plan_first else 20)
+    bench.work(newer)
+
+    assert ids(bench) == list(range(60))
+    assert bench.checkpoint(newer).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 60}
+
+
+def test_somebody_elses_move_is_still_a_reason_to_refuse(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(30))
+    first, second = planned(bench, "first", 10), planned(bench, "second", 11)
+    bench.work(second)
+    bench.checkpoint(second)
+    third = dataclasses.replace(first, run_key="third", created_at="2026-01-31T12:00:00.000+00:00")
+    # A plan over the same range by a run that took nothing over: its stored offset says nothing of the second.
+    bench = dataclasses.replace(bench, pipeline=dataclasses.replace(bench.pipeline))
+    (progress,) = bench.work(dataclasses.replace(third, continues_group=False))
+    assert progress.took_over is None
+    with pytest.raises(GroupMovedError, match="someone else moved it"):
+        bench.checkpoint(third)

@@ -1,0 +1,163 @@
+"""A long range cut into pieces, which several tasks work on: whatever is finished first, nothing is there twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+
+import pytest
+from pipelines import Bench
+from topics import committed, fill, numbered, read_all
+
+from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
+
+DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
+RELAXED = PartitionScaling("relax_ordering_within_partition")
+ORDERED = PartitionScaling()
+
+
+@pytest.fixture(autouse=True)
+def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 25)
+    monkeypatch.setattr(planner, "MOST_PIECES", 4)
+
+
+def make(broker: SandboxBroker, delivery: Delivery = "exactly_once") -> Bench:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10, scaling=RELAXED)
+    fill(bench.bootstrap, bench.topic, numbered(100))
+    return bench
+
+
+def piece(bench: Bench, plan: Plan, slot: int, attempt: str = "first", task: int = 1) -> PartitionWorker:
+    """The worker of one piece, as the tasks of a job have it."""
+    pieces: Sequence[object] = plan.ranges[0].pieces
+    return PartitionWorker(Job(bench.pipeline, plan, attempt), bench.kafka, [pieces[slot]], YieldOrders(), task)  # type: ignore[list-item]
+
+
+def claim(bench: Bench, plan: Plan, attempt: str = "first") -> None:
+    """What the driver does before its tasks begin."""
+    worker = piece(bench, plan, 0, attempt, task=0)
+    worker.open()
+    worker.close()
+
+
+def progress(bench: Bench, plan: Plan) -> PartitionProgress:
+    with Positions(bench.settings) as positions:
+        (found,) = positions.progress(plan)
+    return found
+
+
+def ids(bench: Bench) -> list[int]:
+    return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
+
+
+def at(plan: Plan, hour: int) -> Plan:
+    return dataclasses.replace(plan, created_at=f"2026-01-31T{hour:02d}:00:00.000+00:00")
+
+
+@both_deliveries
+def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Delivery) -> None:
+    bench = make(broker, delivery)
+    plan = bench.plan()
+    assert plan.ranges[0].cuts == (25, 50, 75)
+    claim(bench, plan)
+    for task, slot in enumerate((2, 0, 3, 1), start=1):
+        before = progress(bench, plan)
+        assert not before.complete
+        (done,) = piece(bench, plan, slot, task=task).run()
+        assert done.complete
+
+    found = progress(bench, plan)
+    assert (found.state, found.counts.read, found.counts.written) == ("complete", 100, 100)
+    checkpoint = bench.checkpoint(plan)
+    assert (checkpoint.complete, checkpoint.partitions[0].committed) == (True, 100)
+    assert sorted(ids(bench)) == list(range(100))
+
+
+def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker: SandboxBroker) -> None:
+    bench = make(broker)
+    plan = bench.plan()
+    claim(bench, plan)
+    piece(bench, plan, 1).run()
+    found = progress(bench, plan)
+    assert (found.next_offset, found.beyond, found.state) == (0, ((25, 50),), "running")
+    piece(bench, plan, 3).run()
+    begun = piece(bench, plan, 0)
+    begun.open()
+    begun.run_chunk(begun.working)
+    begun.close()
+
+    found = progress(bench, plan)
+    assert (found.next_offset, found.beyond, found.counts.read) == (10, ((25, 50), (75, 100)), 60)
+
+
+@pytest.mark.parametrize("checkpointed", [True, False])
+@pytest.mark.parametrize("scaling", [RELAXED, ORDERED], ids=["relaxed", "ordered"])
+def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: bool, scaling: PartitionScaling) -> None:
+    bench = make(broker)
+    plan = at(bench.plan(run_key="first"), 10)
+    claim(bench, plan)
+    piece(bench, plan, 1).run()
+    piece(bench, plan, 3).run()
+    begun = piece(bench, plan, 0)
+    begun.open()
+    begun.run_chunk(begun.working)
+    begun.close()
+    if checkpointed:
+        assert not bench.checkpoint(plan).complete
+        assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 10}
+
+    again = dataclasses.replace(bench, pipeline=dataclasses.replace(bench.pipeline, partitions=scaling))
+    following = at(again.plan(run_key="second"), 11)
+    (planned,) = following.ranges
+    assert (planned.start, planned.end, planned.done) == (10, 100, ((25, 50), (75, 100)))
+    if planned.cuts:
+        claim(again, following)
+    for slot in range(len(planned.pieces)):
+        piece(again, following, slot).run()
+
+    assert sorted(ids(again)) == list(range(100))
+    assert progress(again, following).counts.read == 40
+    assert again.checkpoint(following).complete
+    assert committed(again.bootstrap, again.pipeline.group, again.topic, 1) == {0: 100}
+    assert again.plan(run_key="third").offsets_planned == 0
+
+
+@pytest.mark.parametrize("scaling", [RELAXED, ORDERED], ids=["relaxed", "ordered"])
+def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: PartitionScaling) -> None:
+    bench = make(broker)
+    older, plain = at(bench.plan(run_key="older"), 10), dataclasses.replace(bench.pipeline, partitions=scaling)
+    newer_bench = dataclasses.replace(bench, pipeline=plain)
+    newer = at(newer_bench.plan(run_key="newer"), 11)
+    claim(bench, older)
+    at_work = [piece(bench, older, slot, task=slot + 1) for slot in (0, 2)]
+    for worker in at_work:
+        worker.open()
+        worker.run_chunk(worker.working)
+
+    if newer.ranges[0].cuts:
+        claim(newer_bench, newer)
+    late = piece(bench, older, 3, task=9)
+    (come_late,) = late.run()
+    for worker in at_work:
+        worker.run_chunks()
+        worker.close()
+    for slot in range(len(newer.ranges[0].pieces)):
+        piece(newer_bench, newer, slot, task=slot + 1).run()
+
+    if newer.ranges[0].cuts:
+        assert come_late.state == "revoked"
+        assert {worker.lanes[0].progress.state for worker in at_work} == {"revoked"}
+    assert sorted(ids(bench)) == list(range(100))
+    assert newer_bench.checkpoint(newer).complete

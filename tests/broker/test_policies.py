@@ -1,0 +1,167 @@
+"""Policy by kind of fault by delivery: which offset is stored, what is written, what is a dead letter."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from pipelines import Bench
+from topics import committed, fill, numbered, read_all
+
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
+
+SEGMENTS = [
+    "faulty_kit:fails_at_five",
+    "faulty_kit:every_tenth_too_large",
+    "faulty_kit:nameless_headers_at_five",
+]
+# Of ten records the sixth, with id 5 at offset 5, cannot pass.
+TABLE = {
+    # policy: (stored offset, ids written, ids of dead letters, skipped, complete)
+    "dead_letter": (10, [0, 1, 2, 3, 4, 6, 7, 8, 9], [5], 0, True),
+    "skip": (10, [0, 1, 2, 3, 4, 6, 7, 8, 9], [], 1, True),
+    "stop_partition": (5, [0, 1, 2, 3, 4], [], 0, False),
+    "stop_pipeline": (5, [0, 1, 2, 3, 4], [], 0, False),
+}
+
+
+def ids(bench: Bench, topic: str) -> list[int]:
+    return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, topic)]
+
+
+@both_deliveries
+@pytest.mark.parametrize(
+    ("policy", "segment"), list(itertools.product(TABLE, SEGMENTS)), ids=lambda each: each.split(":")[-1]
+)
+def test_what_becomes_of_a_record_that_cannot_pass(
+    broker: SandboxBroker, policy: str, segment: str, delivery: Delivery
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=[segment], on_fault=policy)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    stored, written, dead, skipped, complete = TABLE[policy]
+
+    (progress,) = bench.work(bench.plan())
+
+    assert (progress.complete, progress.next_offset, progress.counts.skipped) == (complete, stored, skipped)
+    assert committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1) == {0: stored}
+    assert ids(bench, bench.output) == written
+    # A dead letter of the destination kind holds the record as it was read, not as it could not be written.
+    assert ids(bench, bench.dead) == dead
+    if not complete:
+        assert "offset 5" in (progress.stopped or "")
+
+
+@both_deliveries
+def test_a_function_of_the_user_chooses_for_each_fault(broker: SandboxBroker, delivery: Delivery) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        delivery=delivery,
+        segments=["faulty_kit:odd_ones_fail"],
+        on_fault="faulty_kit:skip_odd_stop_at_nine",
+    )
+    fill(bench.bootstrap, bench.topic, numbered(20))
+
+    (progress,) = bench.work(bench.plan())
+
+    assert (progress.next_offset, progress.counts.skipped) == (9, 4)
+    assert ids(bench, bench.output) == [0, 2, 4, 6, 8]
+
+
+def test_a_function_that_fails_itself_stops_the_partition_and_is_named(broker: SandboxBroker) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], on_fault="faulty_kit:cannot_choose"
+    )
+    fill(bench.bootstrap, bench.topic, numbered(4))
+    (progress,) = bench.work(bench.plan())
+    assert progress.next_offset == 1
+    assert "on_fault='faulty_kit:cannot_choose' itself failed over it (RuntimeError: no idea)" in str(progress.stopped)
+
+
+@both_deliveries
+@pytest.mark.parametrize(
+    ("retry", "written", "retried"),
+    [
+        (RetryPolicy.fixed(3, 0.001), 6, 12),
+        # The wait is longer than a chunk: it is slept through between chunks.
+        (RetryPolicy.exponential(3, delay_seconds=0.3, jitter=0), 2, 4),
+        (RetryPolicy.fixed(2, 0.001), 0, 6),
+        (RetryPolicy.fixed(3, 0.001, retry_on=["ValueError"]), 0, 0),
+    ],
+    ids=["passes at the third try", "waits between chunks", "has too few tries", "is not worth it"],
+)
+def test_a_record_is_tried_again(
+    broker: SandboxBroker, delivery: Delivery, retry: RetryPolicy, written: int, retried: int
+) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        delivery=delivery,
+        segments=["faulty_kit:FailsTwice"],
+        retry=retry,
+        chunk_seconds=0.2,
+    )
+    count = 2 if retry.delay_seconds > 0.1 else 6
+    fill(bench.bootstrap, bench.topic, numbered(count))
+
+    (progress,) = bench.work(bench.plan())
+
+    assert progress.complete, progress.stopped
+    assert (progress.counts.read, progress.counts.written, progress.counts.retried) == (count, written, retried)
+    assert ids(bench, bench.output) == list(range(written))
+    dead = read_all(bench.bootstrap, bench.dead)
+    assert len(dead) == count - written
+    for letter in dead:
+        assert letter.header("kpipe-fault-attempts") == str(min(retry.max_attempts, 1 + retried))
+
+
+@both_deliveries
+def test_too_many_dead_letters_stop_the_pipeline_and_what_is_stored_stays(
+    broker: SandboxBroker, delivery: Delivery
+) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        partitions=2,
+        delivery=delivery,
+        segments=["faulty_kit:odd_ones_fail"],
+        max_dead_letters=3,
+    )
+    # Partition 0 has the even ids, partition 1 the odd ones.
+    fill(bench.bootstrap, bench.topic, numbered(40, partitions=2))
+    plan = bench.plan()
+
+    flooded, other = bench.work(plan, 1, 0)
+
+    assert (flooded.next_offset, flooded.counts.dead_lettered) == (3, 3)
+    assert "more than max_dead_letters=3 dead letters in this run" in (flooded.stopped or "")
+    assert len(read_all(bench.bootstrap, bench.dead)) == 3
+    assert (other.next_offset, other.complete) == (0, False)
+    assert "partition 1 stopped the pipeline" in (other.stopped or "")
+    # The next attempt at the run is not held back by what stopped this one.
+    (again,) = bench.work(plan, 0, attempt="second")
+    assert again.complete
+
+
+def test_the_budget_counts_the_dead_letters_of_all_partitions(broker: SandboxBroker) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"], max_dead_letters=5, chunk_records=2
+    )
+    broken = [type(each)(b"{broken", each.key, each.partition) for each in numbered(8, partitions=2)]
+    fill(bench.bootstrap, bench.topic, broken)
+    plan = bench.plan()
+    first, second = bench.work(plan, 0, 1)
+    assert (first.counts.dead_lettered, first.complete) == (4, True)
+    assert (second.counts.dead_lettered, second.complete) == (1, False)
+
+
+def test_a_ratio_of_dead_letters_stops_the_pipeline(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], max_dead_letter_ratio=0.2)
+    fill(bench.bootstrap, bench.topic, numbered(400))
+    (progress,) = bench.work(bench.plan())
+    assert not progress.complete
+    assert progress.next_offset == 99
+    assert "more than max_dead_letter_ratio=0.2" in (progress.stopped or "")

@@ -1,0 +1,301 @@
+"""Redrives on a real broker: where each dead letter goes, and that it goes there once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pipelines import Bench
+from redrives import dry_run, ids, letters, mended, order, redrive, work, worker
+from topics import Sent, committed, fill, numbered, read_all
+
+from airflow_provider_kpipe.contract.dead_letter import Coordinates
+from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
+from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine.chunk import Chunk
+
+ODD = [1, 3, 5, 7, 9]
+TARGETS: tuple[RedriveTarget, ...] = ("source", "output")
+SHAPES: list[dict[str, Any]] = [
+    {},
+    {"format": "envelope"},
+    {"dialect": "connect"},
+    {"dialect": "spring"},
+    {"dialect": "streams", "format": "envelope"},
+]
+
+
+def with_dead_letters(broker: SandboxBroker, count: int = 10, partitions: int = 1, **spec: Any) -> Bench:
+    """Records with odd ids are dead letters."""
+    bench = Bench.make(broker.bootstrap_servers, partitions, **{"segments": ["faulty_kit:odd_ones_fail"], **spec})
+    fill(bench.bootstrap, bench.topic, numbered(count, partitions))
+    plan = bench.plan()
+    bench.work(plan)
+    bench.checkpoint(plan)
+    return bench
+
+
+def entries(bench: Bench) -> list[tuple[bytes, str]]:
+    found = read_all(bench.bootstrap, ledger_topic_of(bench.pipeline))
+    return [(each.key or b"", LedgerEntry.from_json(json.loads(each.value or b"")).outcome) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("shape", "segments"),
+    [
+        *((shape, ["orders_kit:Opened"]) for shape in SHAPES),
+        ({}, []),
+        ({"format": "envelope"}, ["batch_kit:untouched"]),
+    ],
+    ids=repr,
+)
+def test_through_the_segments_to_the_output(broker: SandboxBroker, shape: dict[str, Any], segments: list[str]) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], dead_letter=shape)
+    records = [
+        replace(each, headers=[("trace", b"\xff\x00"), ("trace", None)], timestamp=1_700_000_000_000 + at)
+        for at, each in enumerate(numbered(10))
+    ]
+    fill(bench.bootstrap, bench.topic, records)
+    bench.work(bench.plan())
+
+    counts = redrive(mended(bench, *segments))
+
+    assert (counts.read, counts.written, counts.named) == (5, 5, {"redriven": 5})
+    assert ids(bench, bench.output) == list(range(10))
+    redriven = [each for each in read_all(bench.bootstrap, bench.output) if json.loads(each.value or b"")["id"] in ODD]
+    for each in redriven:
+        sent = records[json.loads(each.value or b"")["id"]]
+        assert (each.key, each.value, each.timestamp[1]) == (sent.key, sent.value, sent.timestamp)
+        assert [header for header in each.headers if header[0] != "opened-for"] == sent.headers
+    assert len(entries(bench)) == 5
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=repr)
+def test_back_to_the_source_topic_and_through_the_pipelines_next_run(
+    broker: SandboxBroker, shape: dict[str, Any]
+) -> None:
+    bench = with_dead_letters(broker, 20, partitions=4, dead_letter=shape)
+
+    counts = redrive(bench, target="source")
+
+    assert (counts.read, counts.written) == (10, 10)
+    back = read_all(bench.bootstrap, bench.topic)
+    assert sorted(json.loads(each.value or b"")["id"] for each in back) == sorted([*range(20), *range(1, 20, 2)])
+    # Each is in the partition where it was.
+    assert all(json.loads(each.value or b"")["id"] % 4 == each.partition for each in back)
+    again = mended(bench)
+    plan = again.plan("run-2")
+    again.work(plan)
+    assert ids(bench, bench.output) == list(range(20))
+
+
+def test_what_faults_again_counts_its_attempts_and_is_parked_in_the_end(broker: SandboxBroker) -> None:
+    bench = with_dead_letters(broker)
+    parking = f"{bench.topic}.parked"
+    create_topics(bench.bootstrap, parking)
+
+    for target, attempt in zip(("source", "output"), (2, 3), strict=True):
+        counts = redrive(bench, f"to-{target}", target=target, max_attempts=3, parking=parking)
+        assert counts.named["redriven"] == 5
+        if target == "source":
+            bench.work(bench.plan(f"run-{attempt}"))
+        newest = letters(bench)[-5:]
+        assert [each.attempt for each in newest] == [attempt] * 5
+        assert [each.first and each.first.offset for each in newest] == ODD
+        assert {each.first and each.first.exception_class for each in newest} == {"ValueError"}
+    counts = redrive(bench, "third", max_attempts=3, parking=parking)
+
+    assert counts.named == {"already_redriven": 10, "parked": 5}
+    assert (counts.read, counts.filtered, counts.written, counts.dead_lettered) == (15, 15, 0, 0)
+    parked = read_all(bench.bootstrap, parking)
+    asleep = read_all(bench.bootstrap, bench.dead)[-5:]
+    assert [(each.key, each.value, each.headers, each.timestamp) for each in parked] == [
+        (each.key, each.value, each.headers, each.timestamp) for each in asleep
+    ]
+    assert redrive(bench, "fourth", max_attempts=3, parking=parking).named == {"already_redriven": 15}
+    assert len(read_all(bench.bootstrap, parking)) == 5
+    assert sorted(outcome for _, outcome in entries(bench)) == ["parked"] * 5 + ["redriven"] * 10
+
+
+def test_without_a_parking_topic_it_stays_and_may_be_redriven_with_a_higher_cap(broker: SandboxBroker) -> None:
+    bench = with_dead_letters(broker)
+    assert redrive(bench, max_attempts=1).named == {"exhausted": 5}
+    assert entries(bench) == []
+    assert redrive(mended(bench), "again", max_attempts=2).named == {"redriven": 5}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_pressed_twice_nothing_goes_back_twice(broker: SandboxBroker, target: RedriveTarget) -> None:
+    bench = mended(with_dead_letters(broker, 40, partitions=2))
+    before = len(read_all(bench.bootstrap, bench.pipeline.source.topic if target == "source" else bench.output))
+
+    assert redrive(bench, "first", target=target).named == {"redriven": 20}
+    second = redrive(bench, "second", target=target)
+
+    assert second.named == {"already_redriven": 20}
+    after = read_all(bench.bootstrap, bench.pipeline.source.topic if target == "source" else bench.output)
+    assert len(after) == before + 20
+    # The same run once more, as after a clear, does nothing at all.
+    assert redrive(bench, "second", target=target).named == {"already_redriven": 20}
+
+
+def test_redrives_that_choose_the_same_letter_in_different_ways_take_it_once(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker))
+    assert redrive(bench, "one", record=Coordinates(bench.topic, 0, 5)).named == {"not_selected": 4, "redriven": 1}
+    assert redrive(bench, "some", exception_class="ValueError").named == {"already_redriven": 1, "redriven": 4}
+    assert redrive(bench, "to the source", target="source").named == {"already_redriven": 5}
+    assert ids(bench, bench.output) == list(range(10))
+
+
+def test_of_two_that_overlap_the_older_gives_way_and_nothing_goes_back_twice(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker, 100))
+    bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
+    first, second = order(bench, "first"), order(bench, "second")
+    older = worker(bench, first)
+    older.open()
+    older.run_chunk(older.working)
+    older.run_chunk(older.working)
+    newer = worker(bench, second)
+    newer.open()
+    newer.run_chunk(newer.working)
+    newer.run_chunk(newer.working)
+    newer.run_chunk(newer.working)
+    assert newer.lane.counts.named == {"already_redriven": 20, "redriven": 10}
+
+    older.run_chunks()
+    older.close()
+    newer.run_chunks()
+    newer.close()
+
+    assert newer.lane.counts.named == {"already_redriven": 20, "redriven": 30}
+    assert ids(bench, bench.output) == list(range(100))
+
+
+def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker, 100))
+    bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
+    held = worker(bench, order(bench, "held"))
+    held.open()
+    held.run_chunk(held.working)
+    assert redrive(bench, "quick").named == {"already_redriven": 10, "redriven": 40}
+
+    # As after a chunk that failed, but without a look at whose partition it is by now.
+    held.delivery.renew(tracing=False)
+    held.run_chunks()
+    held.close()
+
+    assert held.lane.counts.named == {"redriven": 10, "already_redriven": 40}
+    assert ids(bench, bench.output) == list(range(100))
+
+
+def test_a_retry_goes_on_where_the_last_try_stored(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker, 100))
+    bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
+    made = order(bench)
+    cut = worker(bench, made)
+    cut.open()
+    cut.run_chunk(cut.working)
+    cut.delivery.begin()
+    # A chunk that comes to nothing: its entries in the ledger as well.
+    cut.fill(Chunk(10, 60.0, cut.orders), cut.working)
+    cut.close()
+
+    (progress,) = work(bench, made)
+
+    assert progress.counts.named == {"redriven": 50}
+    assert ids(bench, bench.output) == list(range(100))
+
+
+def test_a_segments_filter_and_its_several_outputs_are_one_letter_each(broker: SandboxBroker) -> None:
+    bench = with_dead_letters(broker)
+    assert redrive(mended(bench, "orders_kit:only_even")).filtered == 5
+    assert redrive(mended(bench, "orders_kit:twice"), "again").named == {"already_redriven": 5}
+    other = with_dead_letters(broker)
+    counts = redrive(mended(other, "orders_kit:twice"))
+    assert (counts.written, counts.named["redriven"]) == (10, 5)
+
+
+def test_what_segments_count_stands_beside_the_outcomes(broker: SandboxBroker) -> None:
+    bench = with_dead_letters(broker)
+    counts = redrive(mended(bench, "faulty_kit:Counting"))
+    assert counts.named == {"redriven": 5, "seen": 5, "ids": 25}
+
+
+def test_retries_are_kept(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker, 4), "faulty_kit:FailsTwice")
+    retry = type(bench.pipeline.retry).fixed(3, 0.001)
+    counts = redrive(replace(bench, pipeline=replace(bench.pipeline, retry=retry)))
+    assert (counts.written, counts.retried, counts.dead_lettered) == (2, 4, 0)
+
+
+def test_an_output_that_is_too_large_makes_a_dead_letter_of_it_again(broker: SandboxBroker) -> None:
+    bench = with_dead_letters(broker)
+    for run_key, segment in (("one by one", "orders_kit:too_large"), ("batch", "batch_kit:too_large")):
+        counts = redrive(mended(bench, segment), run_key)
+        assert counts.dead_lettered == 1
+        (newest,) = letters(bench)[-1:]
+        assert newest.fault.kind == "destination"
+        assert (newest.first and newest.first.offset) == 3
+    assert letters(bench)[-1].attempt == 3
+
+
+def test_a_message_that_is_no_dead_letter_stays_where_it_is(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker))
+    fill(bench.bootstrap, bench.dead, [Sent(b'{"id": 77}', b"77")])
+    assert redrive(bench).named == {"redriven": 5, "unreadable": 1}
+    assert 77 not in ids(bench, bench.output)
+
+
+def test_a_range_of_the_dead_letter_topic(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker))
+    counts = redrive(bench, start=Explicit({0: 1}), end=Explicit({0: 3}))
+    assert counts.named == {"redriven": 2}
+    assert ids(bench, bench.output) == sorted([0, 2, 4, 6, 8, 3, 5])
+
+
+def test_nobodys_group_is_moved(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker))
+    before = committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1)
+    made = order(bench)
+    work(bench, made)
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == before
+    assert committed(bench.bootstrap, made.plan.group, bench.dead, 1) == {}
+    end = made.plan.ranges[0].end
+    assert committed(bench.bootstrap, made.plan.progress_group, bench.dead, 1) == {0: end}
+
+
+def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_nothing(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker))
+    small = f"{bench.topic}.small"
+    create_topics(bench.bootstrap, small, config={"max.message.bytes": "100"})
+
+    (progress,) = work(bench, order(bench, max_attempts=1, parking=small))
+
+    assert (progress.next_offset, progress.complete) == (0, False)
+    assert "offset 0: what its redrive has to write was refused" in (progress.stopped or "")
+    assert small in (progress.stopped or "")
+    assert entries(bench) == []
+    assert redrive(bench, "again").named == {"redriven": 5}
+
+
+def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker, 40, partitions=2))
+    result = dry_run(bench, exception_class="ValueError")
+    assert result.outcomes["redriven"] == 20
+    assert result.exception_classes == {"ValueError": 20}
+    assert result.pipelines == {bench.topic: 20}
+    assert len(result.samples) == 10
+    assert result.samples[0].record.startswith(f"{bench.topic}-")
+    assert (result.samples[0].message, result.samples[0].attempt) == ("odd", 1)
+    with Positions(bench.settings) as positions, pytest.raises(Exception, match="is not on the cluster"):
+        positions.topic(ledger_topic_of(bench.pipeline))
+
+    redrive(bench, start=Explicit({0: 0}), end=Explicit({0: 1}))
+    after = dry_run(bench)
+    assert (after.outcomes["redriven"], after.outcomes["already_redriven"]) == (19, 1)
+    assert dry_run(bench, pipeline="returns").outcomes["not_selected"] == 20

@@ -1,0 +1,212 @@
+"""The embedded broker, for real."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from airflow_provider_kpipe.sandbox import (
+    SandboxBroker,
+    SandboxError,
+    create_topics,
+    kafka_consumer_groups,
+    storage,
+)
+from airflow_provider_kpipe.sandbox.jars import kafka_jars
+
+MakeTopic = Callable[..., str]
+
+
+def produce(broker: SandboxBroker, topic: str, *values: bytes) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(10) == 0
+
+
+def consume(broker: SandboxBroker, topic: str, count: int, group: str = "readers") -> list[bytes | None]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "enable.auto.commit": False})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        messages = consumer.consume(count, timeout=10)
+        consumer.commit(asynchronous=False)
+        return [message.value() for message in messages]
+    finally:
+        consumer.close()
+
+
+def end_offset(broker: SandboxBroker, topic: str, timeout: float) -> int:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "asker", "log_level": 0})
+    try:
+        return consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=timeout)[1]
+    finally:
+        consumer.close()
+
+
+def wait_until_gone(pid: int, seconds: float = 10) -> bool:
+    """Whether the process ends in time; one that is only waiting to be reaped has ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_it_lists_its_node(broker: SandboxBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    nodes = admin.describe_cluster(request_timeout=10).result().nodes
+    assert [f"{node.host}:{node.port}" for node in nodes] == [broker.bootstrap_servers]
+
+
+def test_what_is_produced_is_consumed(broker: SandboxBroker, make_topic: MakeTopic) -> None:
+    topic = make_topic("orders", partitions=3)
+    produce(broker, topic, b"a", b"b")
+    assert consume(broker, topic, 2) == [b"a", b"b"]
+
+
+def test_kafkas_own_tool_sees_the_group(broker: SandboxBroker, make_topic: MakeTopic) -> None:
+    topic = make_topic("orders")
+    produce(broker, topic, b"a", b"b", b"c")
+    consume(broker, topic, 2, group=f"group-of-{topic}")
+    described = kafka_consumer_groups(broker.bootstrap_servers, "--describe", "--group", f"group-of-{topic}")
+    row = next(line.split() for line in described.splitlines() if topic in line.split())
+    assert row[:6] == [f"group-of-{topic}", topic, "0", "2", "3", "1"]
+
+
+def test_a_tool_that_fails_says_why(broker: SandboxBroker) -> None:
+    with pytest.raises(SandboxError, match=r"ConsumerGroupCommand .*--nonsense.* failed with exit code 1"):
+        kafka_consumer_groups(broker.bootstrap_servers, "--nonsense")
+
+
+def test_two_brokers_run_side_by_side_and_leave_nothing(broker: SandboxBroker, make_topic: MakeTopic) -> None:
+    topic = make_topic("here")
+    with SandboxBroker() as other:
+        assert other.bootstrap_servers != broker.bootstrap_servers
+        create_topics(other.bootstrap_servers, "there")
+        names = AdminClient({"bootstrap.servers": other.bootstrap_servers}).list_topics(timeout=10).topics
+        assert "there" in names
+        assert topic not in names
+        pid, folder = other.pid, other.folder
+    assert not psutil.pid_exists(pid)
+    assert not folder.exists()
+    assert psutil.pid_exists(broker.pid)
+
+
+def test_data_and_address_survive_a_restart_a_kill_and_a_pause(tmp_path: Path) -> None:
+    with SandboxBroker(tmp_path / "node") as own:
+        address = own.bootstrap_servers
+        create_topics(address, "kept")
+        produce(own, "kept", b"a")
+
+        own.restart()
+        produce(own, "kept", b"b")
+
+        own.kill()
+        own.start()
+        assert own.bootstrap_servers == address
+        assert consume(own, "kept", 2) == [b"a", b"b"]
+
+        own.pause()
+        with pytest.raises(KafkaException):
+            end_offset(own, "kept", timeout=0.5)
+        own.resume()
+        assert end_offset(own, "kept", timeout=10) == 2
+        own.pause()  # and a paused broker can be stopped
+
+    with SandboxBroker(tmp_path / "node") as again:
+        assert consume(again, "kept", 2) == [b"a", b"b"]
+
+
+PARENT = """
+import sys, threading, time
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+broker = SandboxBroker()
+thread = threading.Thread(target=broker.start)
+thread.start()
+thread.join()
+sys.stdout.write(f"{broker.pid} {broker.folder}\\n")
+sys.stdout.flush()
+time.sleep(600)
+"""
+
+
+def test_the_broker_outlives_the_thread_that_started_it_but_not_the_process() -> None:
+    parent = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    try:
+        assert parent.stdout is not None
+        with parent.stdout:
+            pid, folder = parent.stdout.readline().split()
+        assert not wait_until_gone(int(pid), seconds=0.5)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert wait_until_gone(int(pid))
+    shutil.rmtree(folder)
+
+
+def test_the_command_prints_the_address_and_stops_when_told_to() -> None:
+    command = [sys.executable, "-m", "airflow_provider_kpipe.sandbox"]
+    sandbox = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert sandbox.stdout is not None
+        with sandbox.stdout:
+            address = sandbox.stdout.readline().strip()
+        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
+        (child,) = psutil.Process(sandbox.pid).children()
+        sandbox.terminate()
+        assert sandbox.wait(20) == 0
+        assert not psutil.pid_exists(child.pid)
+    finally:
+        sandbox.kill()
+        sandbox.wait()
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    own = SandboxBroker(tmp_path, overrides={"authorizer.class.name": "no.such.Authorizer"})
+    with pytest.raises(SandboxError, match=r"(?s)ended by itself.*no\.such\.Authorizer"):
+        own.start()
+    with pytest.raises(SandboxError, match="not running"):
+        own.pause()
+
+
+def test_a_setting_that_kafka_refuses_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match=r"(?s)could not format.*num\.partitions"):
+        SandboxBroker(tmp_path, overrides={"num.partitions": "many"}).start()
+
+
+def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "new_cluster_id", lambda: "-kU3OEVBNTcwNTJENDM2Qg")
+    with SandboxBroker(tmp_path) as own:
+        admin = AdminClient({"bootstrap.servers": own.bootstrap_servers})
+        assert admin.describe_cluster(request_timeout=10).result().cluster_id == "-kU3OEVBNTcwNTJENDM2Qg"
+
+
+def test_an_altered_jar_in_the_cache_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached = kafka_jars()[0].parent
+    copy = tmp_path / cached.name
+    copy.mkdir()
+    for jar in cached.iterdir():
+        os.symlink(jar, copy / jar.name)
+    (victim,) = copy.glob("kafka_2.13-*.jar")
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.unlink()
+    victim.write_bytes(content)
+    monkeypatch.setenv("KPIPE_CACHE", str(tmp_path))
+    with pytest.raises(SandboxError, match=r"kafka_2\.13-4\.2\.0\.jar has sha256 .* Remove that folder"):
+        SandboxBroker().start()

@@ -1,0 +1,66 @@
+"""Segments and a fault handler for tests of what happens to records that do not pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def odd_ones_fail(record: Any) -> Any:
+    if json.loads(record.value)["id"] % 2:
+        raise ValueError("odd")
+    return record
+
+
+class FailsTwice:
+    """Passes at the third try of each record."""
+
+    def open(self, context: Any) -> None:
+        self.tries: dict[int, int] = {}
+
+    def process(self, record: Any) -> Any:
+        offset = record.metadata.offset
+        self.tries[offset] = self.tries.get(offset, 0) + 1
+        if self.tries[offset] < 3:
+            raise TimeoutError(f"try {self.tries[offset]}")
+        return record
+
+
+def every_tenth_too_large(record: Any) -> Any:
+    if json.loads(record.value)["id"] % 10 == 5:
+        record.value = b"x" * 2_000_000
+    return record
+
+
+def fails_at_five(record: Any) -> Any:
+    if json.loads(record.value)["id"] == 5:
+        raise LookupError("five")
+    return record
+
+
+def skip_odd_stop_at_nine(fault: Any, record: Any) -> str:
+    return "stop_partition" if json.loads(record.value)["id"] == 9 else "skip"
+
+
+def cannot_choose(fault: Any, record: Any) -> str:
+    raise RuntimeError("no idea")
+
+
+class Counting:
+    """Counts what it sees, and passes on the correlation id."""
+
+    def open(self, context: Any) -> None:
+        self.context = context
+
+    def process(self, record: Any) -> Any:
+        self.context.count("seen")
+        self.context.count("ids", json.loads(record.value)["id"])
+        record.headers.append(("correlation", record.metadata.correlation_id.encode()))
+        return record
+
+
+def nameless_headers_at_five(record: Any) -> Any:
+    """Half of a pair is no name that a header can hold."""
+    if json.loads(record.value)["id"] == 5:
+        record.headers.append(("\ud800", b"1"))
+    return record

@@ -1,0 +1,112 @@
+"""Runs a pipeline as the run task does: a real spark-submit, in a process that can be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from pipelines import Bench
+
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import Redrive, redriving
+
+KIT = Path(__file__).parent
+
+
+@contextmanager
+def running_job(
+    bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: str
+) -> Iterator[subprocess.Popen[str]]:
+    """The process that submits, with the job beneath it; whatever is left of it is gone after the block."""
+    pipeline = redriving(bench.pipeline) if redrive else bench.pipeline
+    spec = {
+        "job": Job(pipeline, plan, redrive=redrive).to_json(),
+        "settings": bench.settings,
+        "registry": dict(bench.registry),
+    }
+    process = subprocess.Popen(
+        [sys.executable, str(KIT / "submit.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={
+            **os.environ,
+            **environment,
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "AIRFLOW_CONN_SPARK_TEST": json.dumps({"conn_type": "spark", "host": master}),
+        },
+    )
+    assert process.stdin
+    process.stdin.write(json.dumps(spec))
+    process.stdin.close()
+    process.stdin = None  # `communicate` would flush it
+    seen: dict[int, psutil.Process] = {}
+    try:
+        seen = {each.pid: each for each in descendants(process.pid)}
+        yield process
+    finally:
+        seen |= {each.pid: each for each in descendants(process.pid)}
+        process.kill()
+        process.wait()
+        for each in seen.values():
+            if each.is_running():
+                each.kill()
+        if process.stdout:
+            process.stdout.close()
+
+
+def run_job(
+    bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: str
+) -> tuple[int, str]:
+    """Exit code and output of a job that is let alone."""
+    with running_job(bench, plan, master, redrive, **environment) as process:
+        output, _ = process.communicate()
+        return process.returncode, output
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def python_workers(pid: int) -> list[psutil.Process]:
+    """The processes that run partition workers: forked by Spark's daemon, which the JVM started."""
+    return [each for each in descendants(pid) if "pyspark.daemon" in " ".join(_cmdline(each)) and _forked(each)]
+
+
+def driver_jvm(pid: int) -> psutil.Process:
+    (jvm,) = [each for each in descendants(pid) if "org.apache.spark.deploy.SparkSubmit" in _cmdline(each)]
+    return jvm
+
+
+def wait_for(condition: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come within {seconds:.0f} s"
+        time.sleep(0.05)
+
+
+def _cmdline(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _forked(process: psutil.Process) -> bool:
+    try:
+        parent = process.parent()
+        return parent is not None and "pyspark.daemon" in " ".join(_cmdline(parent))
+    except psutil.Error:
+        return False

@@ -1,0 +1,51 @@
+"""Segments for tests, found by import path as a user's are."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+
+def untouched(record: Any) -> Any:
+    return record
+
+
+def parse(record: Any) -> Any:
+    record.value = json.dumps({**json.loads(record.value), "seen": True}).encode()
+    return record
+
+
+def only_even(record: Any) -> Any:
+    return record if json.loads(record.value)["id"] % 2 == 0 else None
+
+
+def twice(record: Any) -> Any:
+    return [record.copy(key=b"first"), record.copy(key=b"second")]
+
+
+def too_large(record: Any) -> Any:
+    """Every tenth record becomes one that no producer takes."""
+    if json.loads(record.value)["id"] % 10 == 3:
+        record.value = b"x" * 2_000_000
+    return record
+
+
+def second_too_large(record: Any) -> Any:
+    return [record.copy(), record.copy(value=b"x" * 2_000_000)] if record.key == b"5" else record
+
+
+def slowly(record: Any) -> Any:
+    time.sleep(0.01)
+    return record
+
+
+class Opened:
+    """Shows that it was opened, by a header."""
+
+    def open(self, context: Any) -> None:
+        self.partition = context.partition
+
+    def process(self, record: Any) -> Any:
+        record.headers.append(("opened-for", str(self.partition).encode()))
+        return record

@@ -1,0 +1,109 @@
+"""A pipeline over topics of its own, and the means to run it without Airflow."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
+from airflow_provider_kpipe.contract.checkpoint import Checkpoint
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.kafka.committer import publish
+from airflow_provider_kpipe.kafka.planner import Wishes
+from airflow_provider_kpipe.kafka.planning import make_plan
+from airflow_provider_kpipe.sandbox import create_topics
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One pipeline under test."""
+
+    bootstrap: str
+    pipeline: KafkaPipeline
+    registry: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the schema registry of both ends."""
+
+    @classmethod
+    def make(
+        cls, bootstrap: str, partitions: int = 1, topic_config: dict[str, str] | None = None, **spec: Any
+    ) -> Bench:
+        """Topics of its own; `spec` goes into the pipeline, `source`, `destination`, `dead_letter` into theirs."""
+        name = f"p{uuid.uuid4().hex[:8]}"
+        create_topics(bootstrap, name, partitions=partitions, config=topic_config)
+        create_topics(bootstrap, f"{name}.out", f"{name}.dead", partitions=spec.pop("outputs", partitions))
+        dead_letter = spec.pop("dead_letter", {})
+        # `partitions` is how many the topics have.
+        scaling = spec.pop("scaling", PartitionScaling())
+        pipeline = KafkaPipeline(
+            name=name,
+            source=KafkaSource(name, **spec.pop("source", {})),
+            destination=KafkaDestination(f"{name}.out", **spec.pop("destination", {})),
+            dead_letter=None if dead_letter is None else KafkaDeadLetter(f"{name}.dead", **dead_letter),
+            partitions=scaling,
+            **spec,
+        )
+        return cls(bootstrap, pipeline)
+
+    def with_scaling(self, scaling: PartitionScaling) -> Bench:
+        return Bench(self.bootstrap, replace(self.pipeline, partitions=scaling))
+
+    @property
+    def topic(self) -> str:
+        return self.pipeline.source.topic
+
+    @property
+    def output(self) -> str:
+        return self.pipeline.destination.topic
+
+    @property
+    def dead(self) -> str:
+        return f"{self.topic}.dead"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap}
+
+    @property
+    def kafka(self) -> KafkaSettings:
+        return KafkaSettings(self.settings, self.settings, self.registry, self.registry)
+
+    def plan(
+        self, run_key: str = "run-1", publish: bool = False, published: dict[int, int] | None = None, **wishes: Any
+    ) -> Plan:
+        return make_plan(
+            self.pipeline,
+            Wishes(**wishes),
+            self.settings,
+            run_key=run_key,
+            publish=publish,
+            dry_run=False,
+            created_at="2026-01-01T00:00:00+00:00",
+            published=published,
+        )
+
+    def worker(
+        self,
+        plan: Plan,
+        *partitions: int,
+        attempt: str = "first",
+        orders: YieldOrders | None = None,
+        **settings: Any,
+    ) -> PartitionWorker:
+        """For the first partition, if none is named."""
+        kafka = KafkaSettings(self.settings, {**self.settings, **settings}, self.registry, self.registry)
+        planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
+        return PartitionWorker(Job(self.pipeline, plan, attempt), kafka, planned, orders or YieldOrders())
+
+    def work(self, plan: Plan, *partitions: int, **options: Any) -> list[PartitionProgress]:
+        """Run these ranges, or every pending one, here and one after another."""
+        chosen = partitions or tuple(each.partition for each in plan.pending)
+        return [progress for each in chosen for progress in self.worker(plan, each, **options).run()]
+
+    def checkpoint(self, plan: Plan) -> Checkpoint:
+        return publish(self.settings, plan)

@@ -1,0 +1,110 @@
+"""Redrives of a pipeline's dead letters, without Airflow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from jobs import wait_for
+from pipelines import Bench
+from topics import read_all
+
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import Earliest, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.redrive import (
+    Redrive,
+    RedriveOrder,
+    RedriveTarget,
+    Selection,
+    ledger_topic_of,
+    redriving,
+)
+from airflow_provider_kpipe.contract.redrive_result import RedriveResult
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
+from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
+from airflow_provider_kpipe.kafka.redrive_preview import preview
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
+
+
+def order(
+    bench: Bench,
+    run_key: str = "redrive-1",
+    *,
+    target: RedriveTarget = "output",
+    start: OffsetLimit | None = None,
+    end: OffsetLimit | None = None,
+    max_attempts: int | None = None,
+    parking: str | None = None,
+    dry_run: bool = False,
+    **selection: Any,
+) -> RedriveOrder:
+    await_committed(bench)
+    plan = make_redrive_plan(
+        bench.settings,
+        bench.pipeline,
+        start or Earliest(),
+        end or Latest(),
+        run_key=run_key,
+        dry_run=dry_run,
+        created_at=datetime.now(timezone.utc).isoformat(),
+    )
+    if not dry_run:
+        with Positions(bench.settings) as positions:
+            ensure_ledger(bench.settings, positions.topic(bench.dead), ledger_topic_of(bench.pipeline))
+    return RedriveOrder(
+        plan, Redrive(target, Selection(**selection), max_attempts, parking, ledger_topic_of(bench.pipeline))
+    )
+
+
+def await_committed(bench: Bench) -> None:
+    """A broker answers a commit before its readers see it."""
+    with Positions(bench.settings) as positions:
+        topic = positions.topic(bench.dead)
+        wait_for(
+            lambda: positions.latest(topic, "read_committed") == positions.latest(topic, "read_uncommitted"),
+            "the end of the last transaction",
+        )
+
+
+def worker(bench: Bench, made: RedriveOrder, partition: int = 0) -> PartitionWorker:
+    (planned,) = [each for each in made.plan.ranges if each.partition == partition]
+    job = Job(redriving(bench.pipeline), made.plan, redrive=made.redrive)
+    return PartitionWorker(job, bench.kafka, [planned], YieldOrders())
+
+
+def work(bench: Bench, made: RedriveOrder) -> list[PartitionProgress]:
+    return [progress for each in made.plan.pending for progress in worker(bench, made, each.partition).run()]
+
+
+def redrive(bench: Bench, run_key: str = "redrive-1", **how: Any) -> Counts:
+    """A whole redrive, which has to come to its end."""
+    progress = work(bench, order(bench, run_key, **how))
+    assert [each.stopped for each in progress if not each.complete] == []
+    return sum((each.counts for each in progress), Counts())
+
+
+def dry_run(bench: Bench, **how: Any) -> RedriveResult:
+    return preview(bench.settings, order(bench, "dry-run", dry_run=True, **how))
+
+
+def mended(bench: Bench, *segments: str) -> Bench:
+    """The same pipeline with other segments: those that made dead letters have been seen to."""
+    return replace(bench, pipeline=replace(bench.pipeline, segments=segments))
+
+
+def letters(bench: Bench, topic: str | None = None) -> list[DeadLetter]:
+    found = [
+        read_dead_letter(each.key, each.value, each.headers) for each in read_all(bench.bootstrap, topic or bench.dead)
+    ]
+    return [each for each in found if each]
+
+
+def ids(bench: Bench, topic: str) -> list[int]:
+    return sorted(json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, topic))

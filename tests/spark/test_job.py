@@ -1,0 +1,150 @@
+"""Whole jobs on a real Spark: what they write, what they show, and what is left of them when they are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import uuid
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+from jobs import descendants, driver_jvm, python_workers, run_job, running_job, wait_for
+from pipelines import Bench
+from topics import committed, fill, numbered, read_all
+
+from airflow_provider_kpipe.contract.job import unpack
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+RECORDS = 500_000
+PARTITIONS = 4
+
+
+def test_a_job_runs_every_range_and_says_how_far_it_came(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=3, segments=["orders_kit:only_even"])
+    fill(bench.bootstrap, bench.topic, numbered(3_000, partitions=3))
+    plan = bench.plan()
+
+    code, output = run_job(bench, plan)
+
+    assert code == 0, output
+    with Positions(bench.settings) as positions:
+        progress = positions.progress(plan)
+    assert [(each.state, each.counts.read) for each in progress] == [("complete", 1_000)] * 3
+    assert sum(each.counts.written for each in progress) == 1_500
+    assert len(read_all(bench.bootstrap, bench.output)) == 1_500
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 3) == {}
+    assert bench.checkpoint(plan).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 3) == {0: 1_000, 1: 1_000, 2: 1_000}
+
+
+def test_a_partition_that_stops_leaves_the_others_alone(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"], dead_letter=None)
+    records = numbered(200, partitions=2)
+    records[101] = type(records[101])(b"{broken", b"101", partition=1)
+    fill(bench.bootstrap, bench.topic, records)
+    plan = bench.plan()
+
+    code, output = run_job(bench, plan)
+
+    assert code == 0, output
+    checkpoint = bench.checkpoint(plan)
+    assert [(each.committed, each.complete) for each in checkpoint.partitions] == [(100, True), (50, False)]
+    assert "JSONDecodeError" in (checkpoint.partitions[1].stopped or "")
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+def test_killed_in_the_middle_and_run_again_every_record_is_there(broker: SandboxBroker, delivery: Delivery) -> None:
+    bench = Bench.make(broker.bootstrap_servers, PARTITIONS, delivery=delivery, chunk_records=20_000)
+    fill(bench.bootstrap, bench.topic, numbered(RECORDS, PARTITIONS))
+    plan = bench.plan()
+
+    with running_job(bench, plan) as job:
+        wait_for(lambda: _stored(bench, plan) > 20_000, "a first chunk")
+        victim = python_workers(job.pid)[0]
+        victim.send_signal(signal.SIGKILL)
+        job.wait(60)
+    assert _stored(bench, plan) < RECORDS
+    with running_job(bench, plan) as job:
+        before = _stored(bench, plan)
+        wait_for(lambda: _stored(bench, plan) > before + 20_000, "a chunk of the second try")
+        driver_jvm(job.pid).send_signal(signal.SIGKILL)
+        job.wait(60)
+    assert _stored(bench, plan) < RECORDS
+    # Nothing is published by then, whatever was stored.
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, PARTITIONS) == {}
+    code, output = run_job(bench, plan)
+
+    assert code == 0, output
+    assert _stored(bench, plan) == RECORDS
+    times = Counter(record.key for record in read_all(bench.bootstrap, bench.output))
+    assert len(times) == RECORDS
+    if delivery == "exactly_once":
+        assert set(times.values()) == {1}
+    assert bench.checkpoint(plan).totals.read == RECORDS
+
+
+def test_nothing_of_a_job_outlives_the_task_that_is_killed_outright(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:slowly"])
+    fill(bench.bootstrap, bench.topic, numbered(50_000))
+    plan = bench.plan()
+    with running_job(bench, plan) as job:
+        wait_for(lambda: bool(python_workers(job.pid)), "a worker")
+        family = descendants(job.pid)
+        assert len(family) >= 4
+        # What held the secrets is gone by now: nobody will be there to remove it.
+        (properties,) = [word for word in driver_jvm(job.pid).cmdline() if word.endswith("kpipe.properties")]
+        assert not Path(properties).exists()
+
+        os.kill(job.pid, signal.SIGKILL)
+
+        _, alive = psutil.wait_procs(family, timeout=10)
+        assert [each.cmdline() for each in alive] == []
+
+
+def test_secrets_show_in_no_argument_no_environment_and_no_log(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:slowly"])
+    fill(bench.bootstrap, bench.topic, numbered(300))
+    secret = uuid.uuid4().hex
+    bench = _WithSecret(bench.bootstrap, bench.pipeline, secret)
+    plan = bench.plan()
+    shown: list[str] = []
+    with running_job(bench, plan, AIRFLOW_CONN_KAFKA_TEST=f"kafka://:{secret}@nowhere") as job:
+        wait_for(lambda: bool(python_workers(job.pid)), "a worker")
+        for process in descendants(job.pid):
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended shows nothing any more
+                shown += process.cmdline()
+                shown += [f"{name}={value}" for name, value in process.environ().items()]
+        output, _ = job.communicate()
+        assert job.returncode == 0, output
+
+    assert "spark-submit" in output
+    assert any("kpipe.properties" in each for each in shown)
+    for text in (*shown, output):
+        assert secret not in text
+        assert not any(secret in json.dumps(unpack(word)) for word in text.split("=") if word.startswith("H4sI"))
+
+
+class _WithSecret(Bench):
+    """The same cluster, with a password that a plaintext listener never asks for."""
+
+    def __init__(self, bootstrap: str, pipeline: object, secret: str) -> None:
+        object.__setattr__(self, "bootstrap", bootstrap)
+        object.__setattr__(self, "pipeline", pipeline)
+        object.__setattr__(self, "registry", {})
+        object.__setattr__(self, "secret", secret)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {"bootstrap.servers": self.bootstrap, "sasl.password": self.secret}  # type: ignore[attr-defined]
+
+
+def _stored(bench: Bench, plan: Plan) -> int:
+    with Positions(bench.settings) as positions:
+        return sum(each.next_offset - each.range.start for each in positions.progress(plan))

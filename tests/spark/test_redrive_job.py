@@ -1,0 +1,76 @@
+"""A redrive on a real Spark, killed in the middle and repeated: every dead letter goes back exactly once."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from jobs import driver_jvm, python_workers, run_job, running_job, wait_for
+from pipelines import Bench
+from redrives import order
+from topics import fill, numbered, read_all
+
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.redrive import RedriveTarget
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.transactions import end_open_transactions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+LETTERS = 10_000
+PARTITIONS = 4
+# Small, so that a kill finds most of the letters still to be done.
+CHUNK = 100
+
+
+@pytest.mark.parametrize("target", ["source", "output"])
+def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_once_each(
+    broker: SandboxBroker, target: RedriveTarget
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, PARTITIONS, segments=["faulty_kit:odd_ones_fail"])
+    fill(bench.bootstrap, bench.topic, numbered(2 * LETTERS, PARTITIONS))
+    bench.work(bench.plan())
+    mended = replace(bench, pipeline=replace(bench.pipeline, segments=(), chunk_records=CHUNK))
+    made = order(mended, target=target)
+    assert made.plan.offsets_planned >= LETTERS
+
+    with running_job(mended, made.plan, redrive=made.redrive) as job:
+        wait_for(lambda: counts(mended, made.plan).read > 2 * CHUNK, "some chunks")
+        python_workers(job.pid)[0].send_signal(signal.SIGKILL)
+        job.wait(60)
+    end_transactions(mended, made.plan)
+    before = counts(mended, made.plan).read
+    assert before < LETTERS
+    with running_job(mended, made.plan, redrive=made.redrive) as job:
+        wait_for(lambda: counts(mended, made.plan).read > before + CHUNK, "a chunk of the second try")
+        driver_jvm(job.pid).send_signal(signal.SIGKILL)
+        job.wait(60)
+    end_transactions(mended, made.plan)
+    assert counts(mended, made.plan).read < LETTERS
+    # Another press, before the first one has come to its end, takes over; the first one then leaves it alone.
+    second = order(mended, "redrive-2", target=target)
+    for each in (second, made):
+        code, output = run_job(mended, each.plan, redrive=each.redrive)
+        assert code == 0, output
+
+    topic = bench.topic if target == "source" else bench.output
+    times = Counter(record.key for record in read_all(bench.bootstrap, topic))
+    assert len(times) == 2 * LETTERS
+    odd = {str(each).encode() for each in range(1, 2 * LETTERS, 2)}
+    assert {times[key] for key in odd} == {2 if target == "source" else 1}
+    assert {times[key] for key in times.keys() - odd} == {1}
+    again = order(mended, "redrive-3", target=target)
+    run_job(mended, again.plan, redrive=again.redrive)
+    assert counts(mended, again.plan).named == {"already_redriven": LETTERS}
+
+
+def counts(bench: Bench, plan: Plan) -> Counts:
+    with Positions(bench.settings) as positions:
+        return sum((each.counts for each in positions.progress(plan)), Counts())
+
+
+def end_transactions(bench: Bench, plan: Plan) -> None:
+    """As the task does when its job has failed: a killed worker's keep even the stored offsets from being read."""
+    end_open_transactions(bench.settings, [plan.transactional_id(each.partition) for each in plan.pending], 30)
