@@ -1,0 +1,142 @@
+"""A run task that is failed by hand, cleared, killed outright, or overtaken: nothing of its job is left running."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import jobs
+import psutil
+import pytest
+from jobs import wait_for
+from pipelines import Bench
+from topics import committed, fill, numbered, read_all
+
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.sandbox.airflow_api import DagRun
+from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
+
+RECORDS = 1_500
+SLOW = ["orders_kit:slowly"]
+GONE_SECONDS = 20
+RUN_SECONDS = 180
+
+DAG = """
+import json
+from pathlib import Path
+import pendulum
+from airflow.sdk import DAG
+from airflow_provider_kpipe import KafkaPipeline
+from airflow_provider_kpipe.task_group import kpipe_task_group
+
+pipeline = KafkaPipeline.from_json(json.loads({pipeline!r}))
+with DAG(dag_id={dag_id!r}, schedule=None, start_date=pendulum.datetime(2026, 1, 1)):
+    kpipe_task_group(
+        pipeline, group_id="group", py_files=[str(Path(__file__).with_name("orders_kit.py"))]
+    )
+"""
+
+
+@pytest.fixture
+def slow_run(
+    request: pytest.FixtureRequest,
+    airflow: SandboxAirflow,
+    broker: SandboxBroker,
+    dags_folder: Path,
+    add_dag: Callable[[str, str], None],
+) -> tuple[Bench, DagRun]:
+    """A run that takes a while, in the middle of its work: ten milliseconds for each record."""
+    records = getattr(request, "param", RECORDS)
+    bench = Bench.make(broker.bootstrap_servers, segments=SLOW, chunk_seconds=0.5)
+    fill(bench.bootstrap, bench.topic, numbered(records))
+    shutil.copy(jobs.KIT / "orders_kit.py", dags_folder)
+    dag_id = f"slow_{bench.topic}"
+    add_dag(dag_id, DAG.format(dag_id=dag_id, pipeline=json.dumps(bench.pipeline.to_json())))
+    run = airflow.api.trigger(dag_id)
+    wait_for(lambda: bool(stored(bench)), "a stored chunk", RUN_SECONDS)
+    return bench, run
+
+
+def stored(bench: Bench) -> int:
+    return committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1).get(0, 0)
+
+
+def job_of(bench: Bench) -> list[psutil.Process]:
+    """The driver's JVM and everything beneath it."""
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if f"kpipe {bench.pipeline.name}" in words and "org.apache.spark.deploy.SparkSubmit" in words:
+            return [process, *process.children(recursive=True)]
+    return []
+
+
+def test_marked_failed_by_hand_the_job_ends_and_its_prefix_is_committed(slow_run: tuple[Bench, DagRun]) -> None:
+    bench, run = slow_run
+    family = job_of(bench)
+    assert len(family) >= 3
+
+    run.mark_failed("group.run")
+
+    _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
+    assert alive == []
+    assert run.wait(RUN_SECONDS) == "failed"
+    assert run.task_states()["group.checkpoint"] == "failed"
+    done = committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1)[0]
+    # The checkpoint comes while the job finishes the chunk in flight: it is the next run that goes on behind that.
+    assert 0 < done <= stored(bench) < RECORDS
+    assert len(read_all(bench.bootstrap, bench.output)) == stored(bench)
+    assert bench.plan(run_key="next").ranges[0].start == stored(bench)
+    assert "what they had completed is committed" in run.log("group.checkpoint")
+
+
+def test_cleared_while_it_runs_it_goes_on_where_it_stored(slow_run: tuple[Bench, DagRun]) -> None:
+    bench, run = slow_run
+    family = job_of(bench)
+    before = stored(bench)
+
+    run.clear(["group.run"], downstream=True)
+
+    _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
+    assert alive == []
+    assert run.wait(RUN_SECONDS) == "success", run.task_states()
+    assert before > 0
+    assert len(read_all(bench.bootstrap, bench.output)) == RECORDS
+    assert run.xcom("group.checkpoint")["partitions"][0]["counts"]["read"] == RECORDS
+    log = run.log("group.run")
+    assert re.search(r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters", log)
+    assert re.search(rf"0 +0 +{RECORDS} +{RECORDS} +complete +{RECORDS}", log)
+
+
+def test_killed_outright_nothing_is_left_running(slow_run: tuple[Bench, DagRun]) -> None:
+    bench, _ = slow_run
+    family = job_of(bench)
+    task = family[0].parent()
+    assert task is not None
+    assert "airflow" in " ".join(task.cmdline())
+
+    task.send_signal(signal.SIGKILL)
+
+    _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
+    assert alive == []
+
+
+@pytest.mark.parametrize("slow_run", [4_000], indirect=True)
+def test_a_newer_run_of_the_same_pipeline_takes_over_and_both_outcomes_are_in_the_dag(
+    airflow: SandboxAirflow, slow_run: tuple[Bench, DagRun]
+) -> None:
+    bench, older = slow_run
+
+    newer = airflow.api.trigger(older.dag_id)
+
+    assert newer.wait(RUN_SECONDS) == "success", newer.task_states()
+    assert older.wait(RUN_SECONDS) == "failed"
+    assert older.xcom("group.run", "progress")["partitions"][0]["state"] == "revoked"
+    assert "took the partition over" in older.log("group.run")
+    assert older.task_states()["group.checkpoint"] == "failed"
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 4_000}
+    keys = [record.key for record in read_all(bench.bootstrap, bench.output)]
+    assert len(keys) == len(set(keys)) == 4_000
