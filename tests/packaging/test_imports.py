@@ -1,0 +1,111 @@
+"""Which room of the house may import which: decided by reading the source, so that no import hides in a function."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_kpipe.provider_info import get_provider_info
+
+CHECKOUT = Path(__file__).parents[2]
+PACKAGE = CHECKOUT / "airflow_provider_kpipe"
+ENGINE = CHECKOUT / "spark_jobs"
+OURS = "airflow_provider_kpipe"
+
+# What each room may import of ours and of others; every room may import itself and the standard library.
+ROOMS: dict[str, set[str]] = {
+    "contract": set(),
+    "kafka": {f"{OURS}.contract", f"{OURS}.exceptions", "confluent_kafka"},
+    # httpx2 is what confluent-kafka asks a schema registry with.
+    "formats": {f"{OURS}.segments", "confluent_kafka", "httpx2"},
+}
+
+
+def modules(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*.py") if "__pycache__" not in file.parts)
+
+
+def imports(file: Path) -> Iterator[str]:
+    """Full names of all that a module imports anywhere, type checking left out: nothing of that is loaded."""
+    tree = ast.parse(file.read_text())
+    unseen = {id(each) for block in ast.walk(tree) if is_type_checking(block) for each in ast.walk(block)}
+    for node in ast.walk(tree):
+        if id(node) in unseen:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are absolute"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def strangers(file: Path, allowed: set[str]) -> list[str]:
+    """Imports that are neither allowed nor of the standard library."""
+    return [
+        name
+        for name in imports(file)
+        if name.partition(".")[0] not in sys.stdlib_module_names
+        and not any(name == each or name.startswith(f"{each}.") for each in allowed)
+    ]
+
+
+def named(files: list[Path]) -> list[pytest.param]:
+    return [pytest.param(file, id=str(file.relative_to(CHECKOUT))) for file in files]
+
+
+@pytest.mark.parametrize(("file"), named([PACKAGE / "__init__.py", PACKAGE / "exceptions.py"]))
+def test_what_everyone_imports_needs_nothing(file: Path) -> None:
+    assert strangers(file, {OURS}) == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_room_imports_only_what_is_below_it(room: str) -> None:
+    found = {str(file): strangers(file, ROOMS[room] | {f"{OURS}.{room}"}) for file in modules(PACKAGE / room)}
+    assert {file: names for file, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize("file", named(modules(ENGINE)))
+def test_engine_imports_contract_and_kafka_client(file: Path) -> None:
+    own = {"kpipe_run.py": "pyspark", "arrow_batches.py": "pyarrow"}.get(file.name, "confluent_kafka")
+    assert strangers(file, {f"{OURS}.contract", f"{OURS}.segments", "kpipe_engine", "confluent_kafka", own}) == []
+
+
+def test_nothing_shipped_or_shared_imports_airflow() -> None:
+    shared = [
+        PACKAGE / "__init__.py",
+        PACKAGE / "segments.py",
+        *modules(PACKAGE / "contract"),
+        *modules(PACKAGE / "formats"),
+        *modules(PACKAGE / "kafka"),
+        *modules(ENGINE),
+    ]
+    assert [file for file in shared for name in imports(file) if name.partition(".")[0] == "airflow"] == []
+
+
+def test_only_the_sandbox_imports_the_sandbox() -> None:
+    others = [file for file in (*modules(PACKAGE), *modules(ENGINE)) if PACKAGE / "sandbox" not in file.parents]
+    assert [file for file in others for name in imports(file) if name.startswith(f"{OURS}.sandbox")] == []
+
+
+@pytest.mark.parametrize("kind", ["operators", "sensors", "triggers", "hooks"])
+def test_provider_info_lists_the_modules_that_are_there(kind: str) -> None:
+    listed = {module for entry in get_provider_info()[kind] for module in entry["python-modules"]}
+    assert all(importlib.util.find_spec(module) for module in listed)
+    assert listed == {
+        f"{OURS}.{kind}.{file.stem}" for file in modules(PACKAGE / kind) if defines_class(file, kind.removesuffix("s"))
+    }
+
+
+def defines_class(file: Path, kind: str) -> bool:
+    """Whether a module is one of the kind, by the name of a class in it: KpipeRunOperator, KpipeHook."""
+    tree = ast.parse(file.read_text())
+    return any(isinstance(node, ast.ClassDef) and node.name.lower().endswith(kind) for node in tree.body)
