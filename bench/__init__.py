@@ -1,0 +1,1 @@
+"""kpipe and its peers, side by side in one run."""

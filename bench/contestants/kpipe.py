@@ -1,0 +1,116 @@
+"""kpipe with its defaults, submitted as KpipeRunOperator submits it."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from datetime import datetime, timezone
+from pathlib import Path
+
+from airflow_provider_kpipe.contract.job import Job as KpipeJob
+from airflow_provider_kpipe.contract.job import KafkaSettings, pack
+from airflow_provider_kpipe.contract.pipeline import (
+    Delivery,
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+)
+from airflow_provider_kpipe.kafka.planner import Wishes
+from airflow_provider_kpipe.kafka.planning import make_plan
+from airflow_provider_kpipe.spark.application import application_file, write_engine_archive
+from airflow_provider_kpipe.spark.properties import (
+    DEFAULTS,
+    FORCED,
+    LOCAL_DEFAULTS,
+    spark_properties,
+    write_properties,
+)
+from bench.data import check_output
+from bench.processes import DRIVERS, TASKS, Session, Watch, spark_environment, whole_run
+from bench.work import Job
+
+MASTER = "local[2]"
+# What a user ships with the segments.
+PY_FILES = tuple(str(TASKS / name) for name in ("kpipe_segments.py", "per_record.py", "arrow_kernels.py"))
+
+EXACTLY_ONCE, AT_LEAST_ONCE = "kpipe, exactly once", "kpipe, at least once"
+
+
+class Kpipe:
+    """One delivery; each job is a pipeline of its own, with a group that has read nothing yet."""
+
+    def __init__(self, delivery: Delivery, folder: Path) -> None:
+        self.name = {"exactly_once": EXACTLY_ONCE, "at_least_once": AT_LEAST_ONCE}[delivery]
+        self._delivery: Delivery = delivery
+        self._folder = folder
+        self._environment = spark_environment(Path(sys.executable))
+        self._archive = write_engine_archive(folder / f"{delivery}-engine.zip")
+        self._log = folder / f"{delivery}.log"
+        self._session: Session | None = None
+
+    def submit(self, job: Job, watch: Watch = lambda pid: contextlib.nullcontext()) -> float:
+        """Planning is over when the clock starts: the submit is what Spark does with the plan."""
+        planned, settings = planned_job(job, self._delivery), settings_of(job)
+        properties = self._folder / f"{job.output}.properties"
+        write_properties(properties, spark_properties(planned, settings, MASTER, {}))
+        command = [
+            str(Path(sys.executable).with_name("spark-submit")),
+            *("--master", MASTER),
+            *("--properties-file", str(properties)),
+            *("--py-files", ",".join([str(self._archive), *(PY_FILES if planned.pipeline.segments else ())])),
+            *("--name", f"kpipe {planned.plan.pipeline}"),
+            "--load-spark-defaults",
+            str(application_file()),
+        ]
+        return whole_run(command, self._environment, self._log, watch)
+
+    def start(self) -> None:
+        """The same properties and archive as a submit; the jobs come with the rounds."""
+        properties = self._folder / f"{self._delivery}-session.properties"
+        write_properties(properties, {**DEFAULTS, **LOCAL_DEFAULTS, **FORCED})
+        shipped = ",".join([str(self._archive), str(application_file()), *PY_FILES])
+        submit = f"--master {MASTER} --properties-file {properties} --py-files {shipped}"
+        environment = {**self._environment, "PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
+        self._session = Session([sys.executable, str(DRIVERS / "kpipe_rounds.py")], environment, self._log)
+
+    def run(self, job: Job) -> float:
+        assert self._session is not None
+        request = {"job": pack(planned_job(job, self._delivery)), "settings": pack(settings_of(job))}
+        return float(self._session.ask(request)["seconds"])
+
+    def check(self, job: Job) -> None:
+        check_output(job, unique=self._delivery == "exactly_once")
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def planned_job(job: Job, delivery: Delivery) -> KpipeJob:
+    """What Airflow's plan task makes of a pipeline of its own."""
+    dead_letter = KafkaDeadLetter(job.dead_letters) if job.work.records.poison_percent else None
+    pipeline = KafkaPipeline(
+        name=job.output,
+        source=KafkaSource(job.work.records.topic),
+        destination=KafkaDestination(job.output),
+        dead_letter=dead_letter,
+        delivery=delivery,
+        **job.work.pipeline,
+    )
+    plan = make_plan(
+        pipeline,
+        Wishes(),
+        {"bootstrap.servers": job.bootstrap_servers},
+        run_key=job.output,
+        publish=False,
+        dry_run=False,
+        created_at=datetime.now(timezone.utc).isoformat(),
+    )
+    return KpipeJob(pipeline, plan)
+
+
+def settings_of(job: Job) -> KafkaSettings:
+    connection = {"bootstrap.servers": job.bootstrap_servers}
+    return KafkaSettings(connection, connection)

@@ -1,0 +1,25 @@
+"""The same with Spark's own connector: one SparkSubmitOperator, which is told the offsets and commits none.
+
+A DAG of its user's would have to find them out first, and to keep them afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import DAG
+
+settings = json.loads(Path(__file__).with_name("settings.json").read_text())
+
+with DAG("small_peer", schedule=None):
+    SparkSubmitOperator(
+        task_id="run",
+        conn_id="spark_default",
+        application=settings["application"],
+        application_args=["{{ dag_run.conf['request'] }}"],
+        # The peer's own Spark, and its connector's jars on the class path: nothing is resolved or copied.
+        env_vars=settings["environment"],
+        properties_file=settings["properties"],
+    )

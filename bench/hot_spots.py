@@ -1,0 +1,67 @@
+"""Where a worker's time goes: `python -m bench.hot_spots json` takes a work's records through it, under cProfile.
+
+A partition at a time and without Spark, in this process, which is the worker's code and nothing else. What librdkafka
+does in threads of its own is not seen: compare the sum with the wall clock. The profiler itself makes calls dearer
+than they are, so this says where to look, and `make bench WORK=...` whether it helped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import pstats
+import sys
+import time
+from collections.abc import Sequence
+
+from airflow_provider_kpipe.sandbox import FAST_JVM, SandboxBroker
+from airflow_provider_kpipe.spark.application import spark_jobs_folder
+from bench.contestants.kpipe import planned_job, settings_of
+from bench.data import check_output, seed, written_topics
+from bench.processes import TASKS
+from bench.work import Job, Work
+from bench.works import HEATS
+
+ROWS = 25
+WORKS = {work.name: work for heat in HEATS for work in heat.works}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.hot_spots", description=__doc__.splitlines()[0])
+    parser.add_argument("work", choices=WORKS)
+    parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("--delivery", choices=("exactly_once", "at_least_once"), default="exactly_once")
+    options = parser.parse_args(arguments)
+    # On executors the engine and the segments come as files that are shipped.
+    sys.path[:0] = [str(spark_jobs_folder()), str(TASKS)]
+    with SandboxBroker(jvm=FAST_JVM) as broker:
+        work = WORKS[options.work].with_records(options.records)
+        seed(broker.bootstrap_servers, work.records)
+        job = Job(work, broker.bootstrap_servers, "hot-spots")
+        with written_topics(job):
+            profile(work, job, options.delivery)
+            check_output(job, unique=True)
+    return 0
+
+
+def profile(work: Work, job: Job, delivery: str) -> None:
+    from kpipe_engine.partition_worker import PartitionWorker
+    from kpipe_engine.yielding import YieldOrders
+
+    planned, settings = planned_job(job, delivery), settings_of(job)
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    profiler, begin = cProfile.Profile(), time.perf_counter()
+    for each in planned.plan.pending:
+        worker = PartitionWorker(planned, settings, [each], YieldOrders())
+        profiler.enable()
+        worker.run()
+        profiler.disable()
+    seconds = time.perf_counter() - begin
+    sys.stdout.write(f"{work.name}, {delivery}: {work.records.count:,} records in {seconds:.2f} s under the profiler\n")
+    pstats.Stats(profiler, stream=sys.stdout).sort_stats("tottime").print_stats(ROWS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

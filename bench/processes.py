@@ -1,0 +1,133 @@
+"""Starts what is measured: a whole submit, or a session that waits for its turn."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from queue import Empty, Queue
+from typing import IO, Any
+
+from airflow_provider_kpipe import die_with_parent
+from airflow_provider_kpipe.sandbox.errors import tail
+from bench.work import BenchError
+
+HERE = Path(__file__).parent
+DRIVERS, TASKS = HERE / "drivers", HERE / "tasks"
+
+ANSWER_SECONDS = 600.0
+STOP_SECONDS = 20.0
+
+Watch = Callable[[int], AbstractContextManager[object]]
+
+
+def spark_environment(python: Path) -> dict[str, str]:
+    """What a submit in local mode sees, in the environment of that Python."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_"))}
+    site = next(python.parent.parent.glob("lib/python3*/site-packages"))
+    return {
+        **environment,
+        "PATH": os.pathsep.join([str(python.parent), environment.get("PATH", os.defpath)]),
+        "PYSPARK_PYTHON": str(python),
+        "SPARK_HOME": str(site / "pyspark"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+def driver_environment(python: Path) -> dict[str, str]:
+    """What a plain Python process of that environment sees."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    path = os.pathsep.join([str(python.parent), environment.get("PATH", os.defpath)])
+    return {**environment, "PATH": path, "PYTHONPATH": str(TASKS)}
+
+
+def whole_run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    watch: Watch = lambda pid: contextlib.nullcontext(),
+) -> float:
+    """Seconds from the start of the process to its end."""
+    with log.open("ab") as output:
+        begin = time.perf_counter()
+        process = _start(command, environment, subprocess.DEVNULL, output, output)
+        with _ended_after(process), watch(process.pid):
+            code = process.wait(ANSWER_SECONDS)
+        seconds = time.perf_counter() - begin
+    if code != 0:
+        raise BenchError(f"{Path(command[0]).name} ended with {code}. The end of its log:\n{_tail(log)}")
+    return seconds
+
+
+class Session:
+    """A driver that stays up, and works when it is asked to: one JSON line in, one JSON line out."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("ab") as errors:
+            self._process = _start(command, environment, subprocess.PIPE, subprocess.PIPE, errors)
+        self._answers: Queue[dict[str, Any]] = Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._answer()
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The driver's answer; it has measured the seconds itself."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request).encode() + b"\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """The driver ends when it hears no more; by force if it does not."""
+        with _ended_after(self._process), contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+            self._process.wait(STOP_SECONDS)
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(json.loads(line))
+        self._answers.put({"error": "the driver ended"})
+
+    def _answer(self) -> dict[str, Any]:
+        try:
+            answer = self._answers.get(timeout=ANSWER_SECONDS)
+        except Empty:
+            answer = {"error": f"no answer within {ANSWER_SECONDS:.0f} s"}
+        if "error" in answer:
+            self.close()
+            raise BenchError(f"{answer['error']}. The end of its log:\n{_tail(self._log)}")
+        return answer
+
+
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    # Killed with this process, however it ends; a session of its own makes a group that can be ended as a whole.
+    launcher = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
+    return subprocess.Popen(
+        [*launcher, *command], env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+    )
+
+
+@contextlib.contextmanager
+def _ended_after(process: subprocess.Popen[bytes]) -> Any:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _tail(log: Path) -> str:
+    return tail(log.read_text(errors="replace"), lines=40)
