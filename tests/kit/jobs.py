@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import psutil
 from pipelines import Bench
@@ -21,56 +23,69 @@ from airflow_provider_kpipe.contract.redrive import Redrive, redriving
 KIT = Path(__file__).parent
 
 
+class RunningJob:
+    """The process that submits. What it says goes to a file: a pipe that nobody empties would hold it up."""
+
+    def __init__(self, process: subprocess.Popen[str], said: IO[str]) -> None:
+        self._process, self._said = process, said
+        self.pid = process.pid
+
+    def wait(self, seconds: float | None = None) -> int:
+        return self._process.wait(seconds)
+
+    def output(self) -> str:
+        """All of it, once the job has ended."""
+        self.wait()
+        self._said.seek(0)
+        return self._said.read()
+
+
 @contextmanager
 def running_job(
     bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: str
-) -> Iterator[subprocess.Popen[str]]:
-    """The process that submits, with the job beneath it; whatever is left of it is gone after the block."""
+) -> Iterator[RunningJob]:
+    """A job that goes on beside the block; whatever is left of it is gone after the block."""
     pipeline = redriving(bench.pipeline) if redrive else bench.pipeline
     spec = {
         "job": Job(pipeline, plan, redrive=redrive).to_json(),
         "settings": bench.settings,
         "registry": dict(bench.registry),
     }
-    process = subprocess.Popen(
-        [sys.executable, str(KIT / "submit.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={
-            **os.environ,
-            **environment,
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-            "AIRFLOW_CONN_SPARK_TEST": json.dumps({"conn_type": "spark", "host": master}),
-        },
-    )
-    assert process.stdin
-    process.stdin.write(json.dumps(spec))
-    process.stdin.close()
-    process.stdin = None  # `communicate` would flush it
-    seen: dict[int, psutil.Process] = {}
-    try:
-        seen = {each.pid: each for each in descendants(process.pid)}
-        yield process
-    finally:
-        seen |= {each.pid: each for each in descendants(process.pid)}
-        process.kill()
-        process.wait()
-        for each in seen.values():
-            if each.is_running():
-                each.kill()
-        if process.stdout:
-            process.stdout.close()
+    command = [sys.executable, str(KIT / "submit.py")]
+    surroundings = {
+        **os.environ,
+        **environment,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "AIRFLOW_CONN_SPARK_TEST": json.dumps({"conn_type": "spark", "host": master}),
+    }
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=said, stderr=subprocess.STDOUT, text=True, env=surroundings
+        ) as process,
+    ):
+        assert process.stdin
+        process.stdin.write(json.dumps(spec))
+        process.stdin.close()
+        seen: dict[int, psutil.Process] = {}
+        try:
+            seen = {each.pid: each for each in descendants(process.pid)}
+            yield RunningJob(process, said)
+        finally:
+            seen |= {each.pid: each for each in descendants(process.pid)}
+            process.kill()
+            process.wait()
+            for each in seen.values():
+                if each.is_running():
+                    each.kill()
 
 
 def run_job(
     bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: str
 ) -> tuple[int, str]:
     """Exit code and output of a job that is let alone."""
-    with running_job(bench, plan, master, redrive, **environment) as process:
-        output, _ = process.communicate()
-        return process.returncode, output
+    with running_job(bench, plan, master, redrive, **environment) as job:
+        return job.wait(), job.output()
 
 
 def descendants(pid: int) -> list[psutil.Process]:

@@ -47,9 +47,9 @@ def test_ready_made_segments_reach_their_registry_and_their_password_shows_nowhe
                 with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended shows nothing any more
                     shown += process.cmdline()
                     shown += [f"{name}={value}" for name, value in process.environ().items()]
-            output, _ = job.communicate()
+            output = job.output()
 
-    assert job.returncode == 0, output
+    assert job.wait() == 0, output
     totals = bench.checkpoint(plan).totals
     assert (totals.read, totals.written) == (300, 300)
     written = read_all(bench.bootstrap, bench.output)

@@ -121,8 +121,8 @@ def test_secrets_show_in_no_argument_no_environment_and_no_log(broker: SandboxBr
             with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended shows nothing any more
                 shown += process.cmdline()
                 shown += [f"{name}={value}" for name, value in process.environ().items()]
-        output, _ = job.communicate()
-        assert job.returncode == 0, output
+        output = job.output()
+        assert job.wait() == 0, output
 
     assert "spark-submit" in output
     assert any("kpipe.properties" in each for each in shown)

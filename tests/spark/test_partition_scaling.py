@@ -121,8 +121,8 @@ def test_a_job_that_is_asked_to_stop_stores_what_is_in_flight(
         # The chunk would have gone on for ten minutes.
         wait_for(lambda: all(each.state == "yielded" for each in _progress(bench, plan)), "the yield of both", 30)
         record_property("stop_latency_seconds", round(time.monotonic() - asked, 2))
-        output, _ = job.communicate(timeout=60)
-        assert job.returncode == 0, output
+        output = job.output()
+        assert job.wait() == 0, output
 
     progress = _progress(bench, plan)
     assert {each.state for each in progress} == {"yielded"}

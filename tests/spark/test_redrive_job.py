@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from jobs import driver_jvm, python_workers, run_job, running_job, wait_for
+from jobs import driver_jvm, python_workers, running_job, wait_for
 from pipelines import Bench
-from redrives import order
+from redrives import order, redrive, work
 from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.plan import Plan
@@ -51,9 +51,8 @@ def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_onc
     assert counts(mended, made.plan).read < LETTERS
     # Another press, before the first one has come to its end, takes over; the first one then leaves it alone.
     second = order(mended, "redrive-2", target=target)
-    for each in (second, made):
-        code, output = run_job(mended, each.plan, redrive=each.redrive)
-        assert code == 0, output
+    assert all(progress.complete for progress in work(mended, second))
+    assert all(progress.complete or progress.ended == "revoked" for progress in work(mended, made))
 
     topic = bench.topic if target == "source" else bench.output
     times = Counter(record.key for record in read_all(bench.bootstrap, topic))
@@ -61,9 +60,7 @@ def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_onc
     odd = {str(each).encode() for each in range(1, 2 * LETTERS, 2)}
     assert {times[key] for key in odd} == {2 if target == "source" else 1}
     assert {times[key] for key in times.keys() - odd} == {1}
-    again = order(mended, "redrive-3", target=target)
-    run_job(mended, again.plan, redrive=again.redrive)
-    assert counts(mended, again.plan).named == {"already_redriven": LETTERS}
+    assert redrive(mended, "redrive-3", target=target).named == {"already_redriven": LETTERS}
 
 
 def counts(bench: Bench, plan: Plan) -> Counts:
