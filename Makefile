@@ -11,7 +11,7 @@ demo: $(READY)
 
 # In two processes: one waits for Airflow most of the time.
 test: $(READY)
-	$(PYTHON) -m pytest -n 2 --dist loadgroup $(TESTS)
+	$(PYTHON) -m pytest -n 2 $(TESTS)
 
 bench: $(READY)
 	$(PYTHON) bench/run.py $(if $(QUICK),--quick) $(if $(WORK),--work "$(WORK)")

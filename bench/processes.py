@@ -75,7 +75,8 @@ class Session:
         with log.open("ab") as errors:
             self._process = _start(command, environment, subprocess.PIPE, subprocess.PIPE, errors)
         self._answers: Queue[dict[str, Any]] = Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         self._answer()
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,11 +92,13 @@ class Session:
             assert self._process.stdin is not None
             self._process.stdin.close()
             self._process.wait(STOP_SECONDS)
+        self._listener.join()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self._answers.put(json.loads(line))
+        with self._process.stdout as lines:
+            for line in lines:
+                self._answers.put(json.loads(line))
         self._answers.put({"error": "the driver ended"})
 
     def _answer(self) -> dict[str, Any]:

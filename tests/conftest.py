@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 MakeTopic = Callable[..., str]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in two processes, those that share an Airflow stay in one."""
-    for item in items:
-        if "airflow" in item.path.parent.name:
-            item.add_marker(pytest.mark.xdist_group("airflow"))
+class InOneProcess(LoadScopeScheduling):
+    """Tests that share an Airflow, a Spark, or an environment that takes a minute to build, run in one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, _ = nodeid.partition("::")
+        kind = file.split("/")[1]
+        if kind in ("airflow", "spark") and file != "tests/airflow/test_demo.py":
+            return kind
+        return file if kind == "packaging" else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOneProcess:
+    return InOneProcess(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -37,6 +38,25 @@ PY_FILES = tuple(str(TASKS / name) for name in ("kpipe_segments.py", "per_record
 EXACTLY_ONCE, AT_LEAST_ONCE = "kpipe, exactly once", "kpipe, at least once"
 
 
+class WarmSpark:
+    """A driver that is up, with the properties and the archive of a submit. The jobs come with the calls of `run`."""
+
+    def __init__(self, folder: Path, archive: Path, log: Path, master: str, py_files: Sequence[str]) -> None:
+        properties = folder / "session.properties"
+        write_properties(properties, {**DEFAULTS, **LOCAL_DEFAULTS, **FORCED})
+        shipped = ",".join([str(archive), str(application_file()), *py_files])
+        submit = f"--master {master} --properties-file {properties} --py-files {shipped}"
+        environment = {**spark_environment(Path(sys.executable)), "PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
+        self._session = Session([sys.executable, str(DRIVERS / "kpipe_rounds.py")], environment, log)
+
+    def run(self, job: KpipeJob, settings: KafkaSettings) -> float:
+        """Seconds that the driver took."""
+        return float(self._session.ask({"job": pack(job), "settings": pack(settings)})["seconds"])
+
+    def close(self) -> None:
+        self._session.close()
+
+
 class Kpipe:
     """One delivery; each job is a pipeline of its own, with a group that has read nothing yet."""
 
@@ -47,7 +67,7 @@ class Kpipe:
         self._environment = spark_environment(Path(sys.executable))
         self._archive = write_engine_archive(folder / f"{delivery}-engine.zip")
         self._log = folder / f"{delivery}.log"
-        self._session: Session | None = None
+        self._session: WarmSpark | None = None
 
     def submit(self, job: Job, watch: Watch = lambda pid: contextlib.nullcontext()) -> float:
         """Planning is over when the clock starts: the submit is what Spark does with the plan."""
@@ -66,18 +86,11 @@ class Kpipe:
         return whole_run(command, self._environment, self._log, watch)
 
     def start(self) -> None:
-        """The same properties and archive as a submit; the jobs come with the rounds."""
-        properties = self._folder / f"{self._delivery}-session.properties"
-        write_properties(properties, {**DEFAULTS, **LOCAL_DEFAULTS, **FORCED})
-        shipped = ",".join([str(self._archive), str(application_file()), *PY_FILES])
-        submit = f"--master {MASTER} --properties-file {properties} --py-files {shipped}"
-        environment = {**self._environment, "PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
-        self._session = Session([sys.executable, str(DRIVERS / "kpipe_rounds.py")], environment, self._log)
+        self._session = WarmSpark(self._folder, self._archive, self._log, MASTER, PY_FILES)
 
     def run(self, job: Job) -> float:
         assert self._session is not None
-        request = {"job": pack(planned_job(job, self._delivery)), "settings": pack(settings_of(job))}
-        return float(self._session.ask(request)["seconds"])
+        return self._session.run(planned_job(job, self._delivery), settings_of(job))
 
     def check(self, job: Job) -> None:
         check_output(job, unique=self._delivery == "exactly_once")

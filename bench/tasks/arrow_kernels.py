@@ -6,15 +6,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from per_record import TAX_PERCENT
 
-# No part can be read in two ways, so that the value is gone through once.
-_PARTS = r'^(?P<head>\{"id": \d+, "customer": "[^"]*", "amount": )(?P<amount>\d+)(?P<tail>, .*\})$'
+_BEFORE = '"amount": '
 
 
 def change(values: pa.Array) -> pa.Array:
     """Raises if there is a value that it cannot take apart."""
-    parts = pc.extract_regex(values.cast(pa.string()), _PARTS)
-    if parts.null_count > values.null_count:
-        raise ValueError("no order as it should be")
-    head, amount, tail = parts.flatten()
-    amount = pc.multiply(amount.cast(pa.int64()), TAX_PERCENT)
-    return pc.binary_join_element_wise(head, amount.cast(pa.string()), tail, "").cast(pa.binary())
+    orders = values.cast(pa.string())
+    if not pc.all(pc.ends_with(orders, "}")).as_py():
+        raise ValueError("not every value is an order to its end")
+    head, rest = _parted(orders, _BEFORE)
+    amount, tail = _parted(rest, ", ")
+    amount = pc.multiply(amount.cast(pa.int64()), TAX_PERCENT).cast(pa.string())
+    head = pc.binary_join_element_wise(head, _BEFORE, "")
+    return pc.binary_join_element_wise(head, pc.binary_join_element_wise(amount, tail, ", "), "").cast(pa.binary())
+
+
+def _parted(values: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
+    """What stands before the mark and behind it: quicker than a regular expression by far."""
+    parts = pc.split_pattern(values, mark, max_splits=1)
+    if pc.any(pc.less(pc.list_value_length(parts), 2)).as_py():
+        raise ValueError(f"{mark!r} is not in every value")
+    return pc.list_element(parts, 0), pc.list_element(parts, 1)

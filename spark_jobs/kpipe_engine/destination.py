@@ -91,7 +91,7 @@ class Destination:
                 if partition is None:
                     partition = message.partition() if keep_partition else PARTITIONER_CHOOSES
                 headers = rules.apply(headers, message) if rules else headers
-                if headers:
+                if headers and headers != message.headers():
                     _check_names(headers)
                 timestamp = timestamp if keep_timestamp else NOW
                 produce(topic or own_topic, value, key, partition, None, None, timestamp, headers)
@@ -110,7 +110,7 @@ class Destination:
         timestamp = record.timestamp if self._keep_timestamp else NOW
         if self._rules:
             headers = self._headers(headers, message)
-        if headers:
+        if headers and headers != message.headers():
             _check_names(headers)
         acks = self._delivery.acks
         if not acks.tracing:
@@ -142,7 +142,7 @@ class Destination:
 
 
 def _check_names(headers: Any) -> None:
-    """The client's library ends the whole process over a header name that is no UTF-8."""
+    """The client's library ends the whole process over a header name that is no UTF-8. One that was read is."""
     try:
         for header in headers:
             name = header if type(header) is str else header[0]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import jobs
 import psutil
 import pytest
 from jobs import wait_for
@@ -20,11 +19,21 @@ from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.airflow_api import DagRun
 from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
 
-RECORDS = 1_500
-SLOW = ["orders_kit:slowly"]
+# Slowly, these take longer than any test looks at them.
+RECORDS = 12_000
 GONE_SECONDS = 20
 RUN_SECONDS = 180
+LIVE_PROGRESS = r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters"
 
+SEGMENTS = """
+import time
+from pathlib import Path
+
+def slowly_at_first(record):
+    if not Path({hurry!r}).exists():
+        time.sleep(0.01)
+    return record
+"""
 DAG = """
 import json
 from pathlib import Path
@@ -36,26 +45,32 @@ from airflow_provider_kpipe.task_group import kpipe_task_group
 pipeline = KafkaPipeline.from_json(json.loads({pipeline!r}))
 with DAG(dag_id={dag_id!r}, schedule=None, start_date=pendulum.datetime(2026, 1, 1)):
     kpipe_task_group(
-        pipeline, group_id="group", py_files=[str(Path(__file__).with_name("orders_kit.py"))]
+        pipeline, group_id="group", py_files=[str(Path(__file__).with_name("{module}.py"))]
     )
 """
 
 
 @pytest.fixture
+def hurry(tmp_path: Path) -> Path:
+    """A file that, once it is there, lets slow runs be slow no more."""
+    return tmp_path / "hurry"
+
+
+@pytest.fixture
 def slow_run(
-    request: pytest.FixtureRequest,
     airflow: SandboxAirflow,
     broker: SandboxBroker,
     dags_folder: Path,
     add_dag: Callable[[str, str], None],
+    hurry: Path,
 ) -> tuple[Bench, DagRun]:
-    """A run that takes a while, in the middle of its work: ten milliseconds for each record."""
-    records = getattr(request, "param", RECORDS)
-    bench = Bench.make(broker.bootstrap_servers, segments=SLOW, chunk_seconds=0.5)
-    fill(bench.bootstrap, bench.topic, numbered(records))
-    shutil.copy(jobs.KIT / "orders_kit.py", dags_folder)
+    """A run that takes two minutes, unless told to hurry, in the middle of its work."""
+    module = f"pace_{uuid.uuid4().hex[:8]}"
+    (dags_folder / f"{module}.py").write_text(SEGMENTS.format(hurry=str(hurry)))
+    bench = Bench.make(broker.bootstrap_servers, segments=[f"{module}:slowly_at_first"], chunk_seconds=0.5)
+    fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     dag_id = f"slow_{bench.topic}"
-    add_dag(dag_id, DAG.format(dag_id=dag_id, pipeline=json.dumps(bench.pipeline.to_json())))
+    add_dag(dag_id, DAG.format(dag_id=dag_id, module=module, pipeline=json.dumps(bench.pipeline.to_json())))
     run = airflow.api.trigger(dag_id)
     wait_for(lambda: bool(stored(bench)), "a stored chunk", RUN_SECONDS)
     return bench, run
@@ -93,21 +108,22 @@ def test_marked_failed_by_hand_the_job_ends_and_its_prefix_is_committed(slow_run
     assert "what they had completed is committed" in run.log("group.checkpoint")
 
 
-def test_cleared_while_it_runs_it_goes_on_where_it_stored(slow_run: tuple[Bench, DagRun]) -> None:
+def test_cleared_while_it_runs_it_goes_on_where_it_stored(slow_run: tuple[Bench, DagRun], hurry: Path) -> None:
     bench, run = slow_run
     family = job_of(bench)
     before = stored(bench)
+    wait_for(lambda: bool(re.search(LIVE_PROGRESS, run.log("group.run"))), "live progress in the log", RUN_SECONDS)
 
     run.clear(["group.run"], downstream=True)
 
     _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
     assert alive == []
+    hurry.touch()
     assert run.wait(RUN_SECONDS) == "success", run.task_states()
     assert before > 0
     assert len(read_all(bench.bootstrap, bench.output)) == RECORDS
     assert run.xcom("group.checkpoint")["partitions"][0]["counts"]["read"] == RECORDS
     log = run.log("group.run")
-    assert re.search(r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters", log)
     assert re.search(rf"0 +0 +{RECORDS} +{RECORDS} +complete +{RECORDS}", log)
 
 
@@ -124,19 +140,19 @@ def test_killed_outright_nothing_is_left_running(slow_run: tuple[Bench, DagRun])
     assert alive == []
 
 
-@pytest.mark.parametrize("slow_run", [4_000], indirect=True)
 def test_a_newer_run_of_the_same_pipeline_takes_over_and_both_outcomes_are_in_the_dag(
-    airflow: SandboxAirflow, slow_run: tuple[Bench, DagRun]
+    airflow: SandboxAirflow, slow_run: tuple[Bench, DagRun], hurry: Path
 ) -> None:
     bench, older = slow_run
 
     newer = airflow.api.trigger(older.dag_id)
+    assert older.wait(RUN_SECONDS) == "failed"
+    hurry.touch()
 
     assert newer.wait(RUN_SECONDS) == "success", newer.task_states()
-    assert older.wait(RUN_SECONDS) == "failed"
     assert older.xcom("group.run", "progress")["partitions"][0]["state"] == "revoked"
     assert "took the partition over" in older.log("group.run")
     assert older.task_states()["group.checkpoint"] == "failed"
-    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 4_000}
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: RECORDS}
     keys = [record.key for record in read_all(bench.bootstrap, bench.output)]
-    assert len(keys) == len(set(keys)) == 4_000
+    assert len(keys) == len(set(keys)) == RECORDS

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import run_job, running_job, wait_for
+from jobs import running_job, wait_for
 from pipelines import Bench
 from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
-DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+RunWarm = Callable[[Bench, Plan], str]
+
 PARTITIONS = 6
 
 
@@ -56,29 +56,26 @@ def at_once(bench: Bench) -> list[int]:
     ids=str,
 )
 def test_the_limit_is_never_exceeded_and_fully_used(
-    broker: SandboxBroker, tmp_path: Path, scaling: dict[str, Any], most: int
+    broker: SandboxBroker, run_warm: RunWarm, tmp_path: Path, scaling: dict[str, Any], most: int
 ) -> None:
     # Each of the first partitions waits until so many are at work.
     bench = make(broker, tmp_path, most, **scaling)
 
-    code, output = run_job(bench, bench.plan(), master="local[4]")
+    run_warm(bench, bench.plan())
 
-    assert code == 0, output
     counts = at_once(bench)
     assert len(counts) == 2 * PARTITIONS
     assert max(counts) == most
     assert len(read_all(bench.bootstrap, bench.output)) == 40 * PARTITIONS + 80
 
 
-@pytest.mark.parametrize("delivery", DELIVERIES)
-def test_a_thousand_partitions_are_planned_run_and_published(broker: SandboxBroker, delivery: Delivery) -> None:
-    bench = Bench.make(broker.bootstrap_servers, partitions=1_000, outputs=4, delivery=delivery)
+def test_a_thousand_partitions_are_planned_run_and_published(broker: SandboxBroker, run_warm: RunWarm) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=1_000, outputs=4)
     fill(bench.bootstrap, bench.topic, numbered(20_000, 1_000))
     plan = bench.plan()
 
-    code, output = run_job(bench, plan)
+    run_warm(bench, plan)
 
-    assert code == 0, output
     checkpoint = bench.checkpoint(plan)
     assert checkpoint.complete
     assert (checkpoint.totals.read, checkpoint.totals.written) == (20_000, 20_000)
@@ -87,7 +84,7 @@ def test_a_thousand_partitions_are_planned_run_and_published(broker: SandboxBrok
     assert (len(times), set(times.values())) == (20_000, {1})
 
 
-def test_a_hot_partition_is_shared_by_several_tasks(broker: SandboxBroker) -> None:
+def test_a_hot_partition_is_shared_by_several_tasks(broker: SandboxBroker, run_warm: RunWarm) -> None:
     bench = Bench.make(
         broker.bootstrap_servers,
         partitions=2,
@@ -98,9 +95,8 @@ def test_a_hot_partition_is_shared_by_several_tasks(broker: SandboxBroker) -> No
     plan = bench.plan()
     assert len(plan.ranges[0].pieces) == 2
 
-    code, output = run_job(bench, plan)
+    output = run_warm(bench, plan)
 
-    assert code == 0, output
     assert len(_writers(output)) == 2
     checkpoint = bench.checkpoint(plan)
     assert (checkpoint.complete, checkpoint.totals.read) == (True, 40_000)
