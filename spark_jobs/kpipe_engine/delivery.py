@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from airflow_provider_kpipe.contract.job import Job
@@ -18,6 +18,7 @@ from kpipe_engine.clients import Settings, producer_settings, transaction_timeou
 from kpipe_engine.deadline import returns_within
 from kpipe_engine.errors import ChunkFailedError, is_record_error
 from kpipe_engine.ownership import Ownership
+from kpipe_engine.source import Source
 
 ABORT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
@@ -126,7 +127,7 @@ class ExactlyOnce:
     """A chunk is one transaction: outputs, dead letters and the stored offset are seen together or not at all."""
 
     def __init__(
-        self, settings: Settings, job: Job, first: PartitionRange, consumer: Consumer, admission: Admission
+        self, settings: Settings, job: Job, first: PartitionRange, source: Source, admission: Admission
     ) -> None:
         self._admission = admission
         self._settings = {
@@ -135,7 +136,7 @@ class ExactlyOnce:
             "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
         }
         self._topic = job.pipeline.destination.topic
-        self._group = consumer.consumer_group_metadata()
+        self._group = source.consumer.consumer_group_metadata()
         self.acks = Acknowledgements(self._settings, self._admission, tracing=False)
         self._stuck = False
 
@@ -180,11 +181,11 @@ class AtLeastOnce:
     """A chunk is stored after its acknowledgements: a crash in between has it written again."""
 
     def __init__(
-        self, settings: Settings, job: Job, consumer: Consumer, ownership: Ownership, admission: Admission
+        self, settings: Settings, job: Job, source: Source, ownership: Ownership, admission: Admission
     ) -> None:
         self._admission = admission
         self._settings = producer_settings(settings, job.pipeline.destination)
-        self._consumer = consumer
+        self._source = source
         self._ownership = ownership
         self.acks = Acknowledgements(self._settings, self._admission, tracing=False)
 
@@ -205,7 +206,7 @@ class AtLeastOnce:
         # Nothing fences us here: that somebody has taken a partition over has to be looked for.
         if lost := self._ownership.lost([each.partition for each in positions]):
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
-        for result in self._consumer.commit(offsets=positions, asynchronous=False):
+        for result in self._source.consumer.commit(offsets=positions, asynchronous=False):
             if result.error is not None:
                 raise ChunkFailedError(f"the offset could not be stored: {result.error}")
 
@@ -217,10 +218,10 @@ def choose_delivery(
     settings: Settings,
     job: Job,
     first: PartitionRange,
-    consumer: Consumer,
+    source: Source,
     ownership: Ownership,
     admission: Admission,
 ) -> Delivery:
     if job.pipeline.delivery == "exactly_once":
-        return ExactlyOnce(settings, job, first, consumer, admission)
-    return AtLeastOnce(settings, job, consumer, ownership, admission)
+        return ExactlyOnce(settings, job, first, source, admission)
+    return AtLeastOnce(settings, job, source, ownership, admission)

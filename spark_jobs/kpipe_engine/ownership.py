@@ -12,6 +12,7 @@ from airflow_provider_kpipe.contract.ownership import take_on
 from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from kpipe_engine.lane import Lane
+from kpipe_engine.source import Source
 
 ANSWER_SECONDS = 60.0
 
@@ -22,10 +23,10 @@ class Ownership:
     Of a partition that is cut into pieces, the lease beside the first piece is everybody's.
     """
 
-    def __init__(self, job: Job, task: int, slot: int, consumer: Consumer, settings: KafkaSettings) -> None:
+    def __init__(self, job: Job, task: int, slot: int, source: Source, settings: KafkaSettings) -> None:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
-        self._consumer, self._settings = consumer, settings
+        self._source, self._settings = source, settings
         self._in_pieces: dict[int, StoredProgress] = {}
 
     def look(self, lanes: Sequence[Lane]) -> list[Lane]:
@@ -100,11 +101,11 @@ class Ownership:
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """What the group of a slot holds."""
         asked = [TopicPartition(self._plan.topic, partition) for partition in partitions]
-        consumer = self._consumer if slot == self._slot else self._visitor(slot)
+        consumer = self._source.consumer if slot == self._slot else self._visitor(slot)
         try:
             answers = consumer.committed(asked, timeout=ANSWER_SECONDS)
         finally:
-            if consumer is not self._consumer:
+            if slot != self._slot:
                 consumer.close()
         for each in answers:
             if each.error is not None:

@@ -45,11 +45,12 @@ class PartitionWorker:
         self.pipeline, self.orders = job.pipeline, orders
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
         self.admission = Admission(self.pause, self.resume)
-        consumer = self.source.consumer
-        self.ownership = Ownership(job, task, ranges[0].slot, consumer, settings)
-        self.delivery = choose_delivery(settings.destination, job, ranges[0], consumer, self.ownership, self.admission)
+        self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
+        self.delivery = choose_delivery(
+            settings.destination, job, ranges[0], self.source, self.ownership, self.admission
+        )
         self.events = choose_events(job, settings.destination)
-        self.watch = choose_watch(job, [each.partition for each in ranges], consumer)
+        self.watch = choose_watch(job, [each.partition for each in ranges], self.source)
         destination = Destination(job.pipeline.destination, self.delivery)
         faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
@@ -178,6 +179,7 @@ class PartitionWorker:
             raise PartitionStoppedError(f"{CHUNK_TRIES} tries failed: {failure}")
         log.warning("partition %d: try %d of %d failed: %s", self.lane.partition, tries, CHUNK_TRIES, failure)
         self.lane.known_faults.update(getattr(failure, "faults", {}))
+        self.source.renew()
         if isinstance(failure, KafkaException) and is_fenced(failure.args[0]):
             # Before we fence whoever fenced us: it may be the rightful owner.
             self.go_back()

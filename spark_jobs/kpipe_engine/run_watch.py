@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.source import Source
 
 ANSWER_SECONDS = 60.0
 
@@ -38,10 +39,10 @@ class NoWatch:
 class SharedWatch:
     """Reads the progress that all partitions of the run have stored, which works on any cluster manager."""
 
-    def __init__(self, job: Job, own: Collection[int], consumer: Consumer) -> None:
+    def __init__(self, job: Job, own: Collection[int], source: Source) -> None:
         self._plan, self._attempt = job.plan, job.attempt
         self._budget: DeadLetterBudget = job.pipeline.budget
-        self._consumer = consumer
+        self._source = source
         self._others = [
             TopicPartition(job.plan.topic, each.partition) for each in job.plan.pending if each.partition not in own
         ]
@@ -51,7 +52,7 @@ class SharedWatch:
         if not self._others:
             return
         elsewhere = Counts()
-        for stored in self._consumer.committed(self._others, timeout=ANSWER_SECONDS):
+        for stored in self._source.consumer.committed(self._others, timeout=ANSWER_SECONDS):
             progress = StoredProgress.from_metadata(stored.metadata)
             if progress is None or progress.run_key != self._plan.run_key:
                 continue
@@ -72,9 +73,9 @@ class SharedWatch:
             )
 
 
-def choose_watch(job: Job, own: Collection[int], consumer: Consumer) -> RunWatch:
+def choose_watch(job: Job, own: Collection[int], source: Source) -> RunWatch:
     """Looking costs a request for each chunk, so it is done only where something depends on it."""
     may_stop_all = job.pipeline.fault_action not in ("dead_letter", "skip", "stop_partition")
     if may_stop_all or job.pipeline.budget.limits:
-        return SharedWatch(job, own, consumer)
+        return SharedWatch(job, own, source)
     return NoWatch()

@@ -24,7 +24,8 @@ class Source:
     """Reads one range after another. `next_offset` is the offset after the last record given out, holes passed over."""
 
     def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
-        self._consumer = Consumer(consumer_settings(settings, plan, planned.slot))
+        self._settings = consumer_settings(settings, plan, planned.slot)
+        self._consumer = Consumer(self._settings)
         self._topic = plan.topic
         self._skip_lost = declared.on_data_loss == "skip"
         self.range: PartitionRange | None = None
@@ -62,12 +63,19 @@ class Source:
         """What is read next is said anew."""
         self.range = None
 
+    def renew(self) -> None:
+        """Start over with a new consumer. After a broker stood still, the old one may never find its group again."""
+        self._consumer.close()
+        self._consumer = Consumer(self._settings)
+        self.forget()
+
     def pause(self) -> None:
         self._consumer.pause([TopicPartition(self._topic, self._partition)])
 
     def resume(self) -> None:
-        self._heard_at = time.monotonic()
-        self._consumer.resume([TopicPartition(self._topic, self._partition)])
+        if self.range is not None:  # after a new start, nothing is paused
+            self._heard_at = time.monotonic()
+            self._consumer.resume([TopicPartition(self._topic, self._partition)])
 
     def read(self, most: int) -> list[SourceMessage]:
         """Records of the range, in order; none when there is nothing right now or the range has ended."""

@@ -20,7 +20,7 @@ from airflow_provider_kpipe.sandbox.airflow_api import DagRun
 from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
 
 # Slowly, these take longer than any test looks at them.
-RECORDS = 12_000
+RECORDS = 6_000
 GONE_SECONDS = 20
 RUN_SECONDS = 180
 LIVE_PROGRESS = r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters"
@@ -31,7 +31,7 @@ from pathlib import Path
 
 def slowly_at_first(record):
     if not Path({hurry!r}).exists():
-        time.sleep(0.01)
+        time.sleep(0.05)
     return record
 """
 DAG = """
@@ -64,7 +64,7 @@ def slow_run(
     add_dag: Callable[[str, str], None],
     hurry: Path,
 ) -> tuple[Bench, DagRun]:
-    """A run that takes two minutes, unless told to hurry, in the middle of its work."""
+    """A run that takes five minutes, unless told to hurry, in the middle of its work."""
     module = f"pace_{uuid.uuid4().hex[:8]}"
     (dags_folder / f"{module}.py").write_text(SEGMENTS.format(hurry=str(hurry)))
     bench = Bench.make(broker.bootstrap_servers, segments=[f"{module}:slowly_at_first"], chunk_seconds=0.5)
@@ -146,7 +146,7 @@ def test_a_newer_run_of_the_same_pipeline_takes_over_and_both_outcomes_are_in_th
     bench, older = slow_run
 
     newer = airflow.api.trigger(older.dag_id)
-    assert older.wait(RUN_SECONDS) == "failed"
+    assert older.wait(RUN_SECONDS) == "failed", newer.task_states()
     hurry.touch()
 
     assert newer.wait(RUN_SECONDS) == "success", newer.task_states()

@@ -27,7 +27,7 @@ SLACK = 1.15
 # A copy: an error is looked for, and value, key, timestamp and headers are handed to the producer.
 COPY_CALLS, COPY_INSTRUCTIONS = 6, 51
 # Through one segment that does nothing.
-SEGMENT_CALLS, SEGMENT_INSTRUCTIONS = 16, 296
+SEGMENT_CALLS, SEGMENT_INSTRUCTIONS = 14, 271
 # Through one batch segment that does nothing.
 BATCH_CALLS, BATCH_INSTRUCTIONS = 16, 177
 

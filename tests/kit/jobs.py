@@ -19,6 +19,7 @@ from pipelines import Bench
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive, redriving
+from airflow_provider_kpipe.kafka.transactions import end_open_transactions
 
 KIT = Path(__file__).parent
 
@@ -86,6 +87,12 @@ def run_job(
     """Exit code and output of a job that is let alone."""
     with running_job(bench, plan, master, redrive, **environment) as job:
         return job.wait(), job.output()
+
+
+def end_transactions(bench: Bench, plan: Plan) -> None:
+    """As the task does when its job has failed: a killed worker's keep even the stored offsets from being read."""
+    if bench.pipeline.delivery == "exactly_once":
+        end_open_transactions(bench.settings, plan.transactional_ids, 30)
 
 
 def descendants(pid: int) -> list[psutil.Process]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from jobs import descendants, driver_jvm, python_workers, run_job, running_job, wait_for
+from jobs import descendants, driver_jvm, end_transactions, python_workers, run_job, running_job, wait_for
 from pipelines import Bench
 from topics import committed, fill, numbered, read_all
 
@@ -73,12 +73,14 @@ def test_killed_in_the_middle_and_run_again_every_record_is_there(
         victim = python_workers(job.pid)[0]
         victim.send_signal(signal.SIGKILL)
         job.wait(60)
+    end_transactions(bench, plan)
     assert _stored(bench, plan) < records
     with running_job(bench, plan) as job:
         before = _stored(bench, plan)
         wait_for(lambda: _stored(bench, plan) > before + records // 25, "a chunk of the second try")
         driver_jvm(job.pid).send_signal(signal.SIGKILL)
         job.wait(60)
+    end_transactions(bench, plan)
     assert _stored(bench, plan) < records
     # Nothing is published by then, whatever was stored.
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, PARTITIONS) == {}

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from jobs import driver_jvm, python_workers, running_job, wait_for
+from jobs import driver_jvm, end_transactions, python_workers, running_job, wait_for
 from pipelines import Bench
 from redrives import order, redrive, work
 from topics import fill, numbered, read_all
@@ -16,7 +16,6 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.contract.redrive import RedriveTarget
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 LETTERS = 10_000
@@ -66,8 +65,3 @@ def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_onc
 def counts(bench: Bench, plan: Plan) -> Counts:
     with Positions(bench.settings) as positions:
         return sum((each.counts for each in positions.progress(plan)), Counts())
-
-
-def end_transactions(bench: Bench, plan: Plan) -> None:
-    """As the task does when its job has failed: a killed worker's keep even the stored offsets from being read."""
-    end_open_transactions(bench.settings, [plan.transactional_id(each.partition) for each in plan.pending], 30)
