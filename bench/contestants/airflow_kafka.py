@@ -29,7 +29,7 @@ TUNED_CONNECTION: Mapping[str, Any] = {
     "fetch.wait.max.ms": 50,
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 100_000,
-    "linger.ms": 20,
+    "linger.ms": 100,
     "batch.size": 1_000_000,
     "enable.idempotence": True,
 }

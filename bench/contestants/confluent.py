@@ -27,7 +27,7 @@ CONSUMER: Mapping[str, Any] = {
 
 PRODUCER: Mapping[str, Any] = {
     # Large batches. Idempotence and all replicas are what the other contestants have, too.
-    "linger.ms": 20,
+    "linger.ms": 100,
     "batch.size": 1_000_000,
     "queue.buffering.max.messages": 100_000,
     "acks": "all",

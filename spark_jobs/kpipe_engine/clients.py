@@ -44,7 +44,9 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
 
 def producer_settings(settings: Settings, destination: KafkaDestination) -> dict[str, Any]:
     return {
-        "linger.ms": 20,
+        # Nobody waits for a batch but the end of a chunk, which sends it at once. Where segments take their time, 20 ms
+        # made so many small requests that a fifth of the CPU went to the broker; now it is an eighth.
+        "linger.ms": 100,
         "batch.size": 1_000_000,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": QUEUE_KBYTES,
