@@ -108,10 +108,12 @@ class Acknowledgements:
     def close(self) -> None:
         """Drop what has not been sent, and let go of the producer: a worker process outlives its task."""
         self.producer.purge()
+        with contextlib.suppress(KafkaException):
+            # One that was fenced does not even flush; it has to be closed all the same.
+            self.producer.flush(0)
         with contextlib.suppress(KafkaException), warnings.catch_warnings():
             # It warns that a producer which was fenced cannot abort, which is as it should be.
             warnings.simplefilter("ignore", RuntimeWarning)
-            self.producer.flush(0)
             self.producer.close()
 
     def _note_refusal(self, error: KafkaError | None, _message: Message) -> None:

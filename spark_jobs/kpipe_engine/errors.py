@@ -23,14 +23,17 @@ _RECORD_ERRORS = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
-_FENCED_ERRORS = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+# A producer that was fenced between two calls says no more than that it is broken for good: _FATAL.
+_FENCED_ERRORS = frozenset(
+    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
+)
 
 
 def is_record_error(error: KafkaError) -> bool:
     return error.code() in _RECORD_ERRORS and not error.fatal()
 
 
-def is_fenced(error: KafkaError) -> bool:
+def may_be_fenced(error: KafkaError) -> bool:
     return error.code() in _FENCED_ERRORS
 
 

@@ -6,8 +6,10 @@ import dataclasses
 import json
 
 import pytest
+from jobs import wait_for
 from pipelines import Bench
 from topics import committed, fill, numbered, read_all
+from workers import Working
 
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
@@ -68,6 +70,27 @@ def test_an_older_run_that_comes_late_leaves_the_newer_one_alone(broker: Sandbox
     assert (first.state, first.counts.read) == ("revoked", 0)
     assert second.lanes[0].progress.complete
     assert sorted(ids(bench)) == list(range(60))
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_two_runs_at_the_same_time_come_to_terms(broker: SandboxBroker, delivery: Delivery) -> None:
+    """The older one notices in the middle of a chunk, when a record of it is refused, and must not fence in turn."""
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:slowly"], chunk_seconds=0.5)
+    fill(bench.bootstrap, bench.topic, numbered(600))
+    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    first, second = (Working(bench.worker(plan, **{"linger.ms": "5"})) for plan in (older, newer))
+    first.start()
+    wait_for(lambda: first.worker.lane.stored > 0, "a chunk of the older run")
+
+    second.start()
+    first.join(60)
+    second.join(60)
+
+    assert (first.progress[0].state, first.progress[0].stopped) == ("revoked", "run newer took the partition over")
+    assert second.progress[0].complete, second.progress[0].stopped
+    assert set(ids(bench)) == set(range(600))
+    if delivery == "exactly_once":
+        assert len(ids(bench)) == 600
 
 
 def test_both_outcomes_are_in_the_checkpoints(broker: SandboxBroker) -> None:

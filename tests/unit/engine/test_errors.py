@@ -4,7 +4,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from airflow_provider_kpipe.contract.faults import Fault
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, is_fenced, is_record_error
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, is_record_error, may_be_fenced
 
 OF_THE_RECORD = [
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -26,7 +26,12 @@ OF_THE_CLUSTER = [
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
 ]
-OF_A_SUCCESSOR = [KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH]
+OF_A_SUCCESSOR = [
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+    KafkaError._FATAL,
+]
 
 
 @pytest.mark.parametrize("code", OF_THE_RECORD)
@@ -46,12 +51,12 @@ def test_no_record_is_blamed_when_the_producer_is_broken(code: int) -> None:
 
 @pytest.mark.parametrize("code", OF_A_SUCCESSOR)
 def test_a_successor_fences(code: int) -> None:
-    assert is_fenced(KafkaError(code))
+    assert may_be_fenced(KafkaError(code))
 
 
 @pytest.mark.parametrize("code", [*OF_THE_RECORD, *OF_THE_CLUSTER])
 def test_nothing_else_fences(code: int) -> None:
-    assert not is_fenced(KafkaError(code))
+    assert not may_be_fenced(KafkaError(code))
 
 
 def test_a_failed_chunk_knows_which_records_made_it_fail() -> None:
