@@ -34,6 +34,19 @@ class MemoryPeak:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One task of a small run: when it was queued, started and ended, in seconds after the trigger."""
+
+    contestant: str
+    round: int
+    """Of a median, how many rounds there were."""
+    task: str
+    queued: float
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """One contestant at one work, over its rounds."""
 
@@ -78,6 +91,7 @@ class Results:
     bars: Sequence[Bar]
     memory: Sequence[MemoryPeak] = ()
     memory_bar_megabytes: float = 0
+    steps: Sequence[Step] = ()
 
 
 def summarise(timings: Sequence[Timing]) -> list[Summary]:
@@ -139,6 +153,7 @@ def to_json(results: Results) -> dict[str, Any]:
         "timings": [asdict(each) for each in results.timings],
         "summaries": [asdict(each) for each in summarise(results.timings)],
         "memory": [asdict(each) for each in results.memory],
+        "timeline": [asdict(each) for each in timeline(results.steps)],
         "bars": [asdict(each) for each in judge(results)],
     }
 
@@ -162,7 +177,25 @@ def to_markdown(results: Results) -> str:
     ]
     if rows:
         lines += [*_table(("work", "contestant", "median", "spread", "rounds", "records", "records/s"), rows), ""]
+    if results.steps:
+        spans = [
+            (each.contestant, each.task, *(f"{moment:.2f} s" for moment in (each.queued, each.started, each.ended)))
+            for each in timeline(results.steps)
+        ]
+        lines += ["A small run, seconds after its trigger (medians):", ""]
+        lines += [*_table(("DAG", "task", "queued", "started", "ended"), spans), ""]
     return "\n".join(lines)
+
+
+def timeline(steps: Sequence[Step]) -> list[Step]:
+    """The median of each moment over the rounds, in the order in which tasks end."""
+    counted = [each for each in steps if each.round != WARM_UP]
+    found = []
+    for contestant, task in dict.fromkeys((each.contestant, each.task) for each in counted):
+        own = [each for each in counted if (each.contestant, each.task) == (contestant, task)]
+        moments = [median(getattr(each, name) for each in own) for name in ("queued", "started", "ended")]
+        found.append(Step(contestant, len(own), task, *moments))
+    return sorted(found, key=lambda each: (each.contestant, each.ended))
 
 
 def about_lines(about: Mapping[str, Any], mark: str = "") -> list[str]:

@@ -20,7 +20,7 @@ from bench.entrants import all_kpipe, all_peers
 from bench.machine import describe_machine, describe_versions
 from bench.memory import measure_memory
 from bench.peers import SparkEnvironment, prepare_airflow_kafka, prepare_spark
-from bench.report import MemoryPeak, Results, Timing, summarise, to_json, to_markdown
+from bench.report import MemoryPeak, Results, Step, Timing, summarise, to_json, to_markdown
 from bench.rounds import Rounds
 from bench.sizes import MEMORY, SMALL_RUN, Sizes, choose_sizes
 from bench.small_run import measure_small_run
@@ -59,24 +59,27 @@ def run(sizes: Sizes, shuffle_seed: int, *, quick: bool) -> Results:
         "versions": describe_versions(spark, airflow_kafka),
     }
     with tempfile.TemporaryDirectory(prefix="kpipe-bench-") as name, SandboxBroker(jvm=FAST_JVM) as broker:
-        timings, memory = _measure(sizes, shuffle_seed, broker.bootstrap_servers, spark, airflow_kafka, Path(name))
-    return Results(about, timings, BARS, memory, MEMORY_MEGABYTES)
+        timings, memory, steps = _measure(
+            sizes, shuffle_seed, broker.bootstrap_servers, spark, airflow_kafka, Path(name)
+        )
+    return Results(about, timings, BARS, memory, MEMORY_MEGABYTES, steps)
 
 
 def _measure(
     sizes: Sizes, shuffle_seed: int, servers: str, spark: SparkEnvironment, airflow_kafka: Path, folder: Path
-) -> tuple[list[Timing], list[MemoryPeak]]:
+) -> tuple[list[Timing], list[MemoryPeak], list[Step]]:
     timings: list[Timing] = []
     memory: list[MemoryPeak] = []
+    steps: list[Step] = []
     kpipe = all_kpipe(folder)
     if SMALL_RUN in sizes.extras:
-        timings += measure_small_run(servers, spark, folder, sizes.warm_rounds, shuffle_seed)
+        timings, steps = measure_small_run(servers, spark, folder, sizes.warm_rounds, shuffle_seed)
     if MEMORY in sizes.extras:
         memory = measure_memory(servers, kpipe, sizes.memory_records)
     with Rounds(servers, [*kpipe, *all_peers(spark, airflow_kafka, folder)], shuffle_seed) as rounds:
         for heat in sizes.heats:
             timings += rounds.measure(heat, sizes.warm_rounds, sizes.cold_rounds)
-    return timings, memory
+    return timings, memory, steps
 
 
 def write(results: Results, folder: Path, name: str) -> None:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from airflow_provider_kpipe.sandbox import create_topics
+from airflow_provider_kpipe.sandbox.airflow_api import DagRun
 from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
 from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, kafka_connection
 from airflow_provider_kpipe.sandbox.errors import tail
@@ -20,7 +21,7 @@ from bench.contestants.spark import DRIVER, Spark
 from bench.contestants.spark_batch import spark_batch
 from bench.data import check_output, delete_topics, send
 from bench.peers import SparkEnvironment
-from bench.report import WARM_UP, Timing
+from bench.report import WARM_UP, Step, Timing
 from bench.work import BenchError, Job, Records, Work
 
 log = logging.getLogger("bench")
@@ -35,12 +36,14 @@ RUN_SECONDS = 300.0
 
 def measure_small_run(
     bootstrap_servers: str, spark: SparkEnvironment, folder: Path, rounds: int, shuffle_seed: int
-) -> list[Timing]:
+) -> tuple[list[Timing], list[Step]]:
     """Each round adds records to one source topic, and each DAG has a run over them."""
     records = Records(RECORDS_PER_RUN * (rounds + 1))
     topics = (records.topic, *OUTPUTS.values())
     create_topics(bootstrap_servers, *topics, partitions=records.partitions)
-    peer, random, timings = spark_batch(spark, folder), Random(shuffle_seed), []
+    peer, random = spark_batch(spark, folder), Random(shuffle_seed)
+    timings: list[Timing] = []
+    steps: list[Step] = []
     dags = _dags(folder / "dags", records, peer)
     connections = {"spark_default": LOCAL_SPARK, "kafka_default": kafka_connection(bootstrap_servers)}
     log.info("starting Airflow")
@@ -53,12 +56,14 @@ def measure_small_run(
             for contestant in random.sample(list(DAG_IDS), len(DAG_IDS)):
                 job = _job(bootstrap_servers, records, new, OUTPUTS[contestant])
                 conf = {} if contestant == KPIPE_DAG else {"request": json.dumps(_request(peer, job, new))}
-                seconds = _run(airflow, DAG_IDS[contestant], conf, f"round-{number}")
+                run = _run(airflow, DAG_IDS[contestant], conf, f"round-{number}")
+                seconds = run.seconds()
                 check_output(job, unique=contestant == KPIPE_DAG)
                 log.info("%s, round %d: %-26s %6.2f s", SMALL, number, contestant, seconds)
                 timings.append(Timing(SMALL, contestant, "dag", number, len(new), round(seconds, 4)))
+                steps += [Step(contestant, number, task, *moments) for task, moments in run.task_times().items()]
     delete_topics(bootstrap_servers, topics)
-    return timings
+    return timings, steps
 
 
 def _job(bootstrap_servers: str, records: Records, new: range, output: str) -> Job:
@@ -83,13 +88,13 @@ def _offset(records: Records, partition: int, record_id: int) -> int:
     return sum(1 for each in range(record_id) if records.partition_of(each) == partition)
 
 
-def _run(airflow: SandboxAirflow, dag_id: str, conf: Mapping[str, Any], run_id: str) -> float:
+def _run(airflow: SandboxAirflow, dag_id: str, conf: Mapping[str, Any], run_id: str) -> DagRun:
     run = airflow.api.trigger(dag_id, conf, run_id=run_id)
     state = run.wait(RUN_SECONDS)
     if state != "success":
         logs = [tail(run.log(task_id)) for task_id, ended in run.task_states().items() if ended == "failed"]
         raise BenchError(f"{dag_id} has ended: {state}. " + "\n".join(logs))
-    return run.seconds()
+    return run
 
 
 def _dags(folder: Path, records: Records, peer: Spark) -> Path:

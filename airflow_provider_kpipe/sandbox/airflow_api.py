@@ -133,8 +133,17 @@ class DagRun:
 
     def seconds(self) -> float:
         """From its trigger to the end of its last task."""
+        return max(ended for _, _, ended in self.task_times().values())
+
+    def task_times(self) -> dict[str, tuple[float, float, float]]:
+        """When each task was queued, started and ended, in seconds after the trigger of the run."""
         begin = datetime.fromisoformat(self._send("GET", self._path)["queued_at"])
-        return max((datetime.fromisoformat(each["end_date"]) - begin).total_seconds() for each in self._tasks())
+        moments = ("queued_when", "start_date", "end_date")
+        times = {
+            each["task_id"]: [(datetime.fromisoformat(each[moment]) - begin).total_seconds() for moment in moments]
+            for each in self._tasks()
+        }
+        return {task_id: (queued, started, ended) for task_id, (queued, started, ended) in times.items()}
 
     def tries(self, task_id: str) -> int:
         return next(int(each["try_number"]) for each in self._tasks() if each["task_id"] == task_id)

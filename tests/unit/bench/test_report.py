@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench.bars import Bar, Entry
-from bench.report import MemoryPeak, Results, Timing, compare, judge, summarise, to_json, to_markdown
+from bench.report import MemoryPeak, Results, Step, Timing, compare, judge, summarise, timeline, to_json, to_markdown
 
 WORK, OURS, PEER = "copy", "ours", "theirs"
 US, THEM = Entry(WORK, OURS), Entry(WORK, PEER)
@@ -113,3 +113,19 @@ def test_the_table_shows_a_missed_bar() -> None:
 
 def test_tables_that_would_be_empty_are_left_out() -> None:
     assert "|" not in to_markdown(results([]))
+
+
+def test_a_timeline_has_medians_of_each_moment_in_the_order_of_the_tasks() -> None:
+    rounds = [(0, 9.0), (1, 1.0), (2, 2.0), (3, 6.0)]
+    steps = [
+        Step(OURS, number, task, seconds, seconds + 1, seconds + ran)
+        for number, seconds in rounds
+        for task, ran in (("run", 4), ("plan", 2))
+    ]
+    assert timeline(steps) == [Step(OURS, 3, "plan", 2.0, 3.0, 4.0), Step(OURS, 3, "run", 2.0, 3.0, 6.0)]
+    shown = to_markdown(Results({}, [], (), steps=steps))
+    assert "| ours | plan | 2.00 s | 3.00 s | 4.00 s |" in shown
+
+
+def test_without_a_small_run_there_is_no_timeline() -> None:
+    assert "trigger" not in to_markdown(results(warm(OURS, 9.0, 2.0)))
