@@ -86,7 +86,9 @@ class Kpipe:
         return whole_run(command, self._environment, self._log, watch)
 
     def start(self) -> None:
-        self._session = WarmSpark(self._folder, self._archive, self._log, MASTER, PY_FILES)
+        own = self._folder / self._delivery
+        own.mkdir()
+        self._session = WarmSpark(own, self._archive, self._log, MASTER, PY_FILES)
 
     def run(self, job: Job) -> float:
         assert self._session is not None
