@@ -49,7 +49,8 @@ class Positions:
     """Reads from one cluster. A context manager: it keeps a client per group open inside the block."""
 
     def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
-        self._settings: dict[str, Any] = {"log_level": 3, **settings}
+        # By default a client waits 50 ms before it turns from the address that it was given to the broker behind it.
+        self._settings: dict[str, Any] = {"log_level": 3, "reconnect.backoff.ms": 10, **settings}
         self._answer_seconds = answer_seconds
         self._admin = AdminClient(dict(self._settings))
         self._consumers: dict[str, Consumer] = {}

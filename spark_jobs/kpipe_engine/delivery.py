@@ -143,8 +143,10 @@ class ExactlyOnce:
         self._stuck = False
 
     def open(self) -> None:
-        # As in the source: the coordinator is found at once if the cluster is known by then.
-        self.acks.producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
+        # The coordinator is found at once if a broker is connected by then; otherwise the client looks again half a
+        # second later. The first answer comes over the address that was given, the second from a broker.
+        for _ in range(2):
+            self.acks.producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
         self.acks.producer.init_transactions()
 
     def renew(self, tracing: bool) -> None:

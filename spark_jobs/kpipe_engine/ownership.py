@@ -11,6 +11,7 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.ownership import take_on
 from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
+from kpipe_engine.clients import QUICK_START
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
 
@@ -90,7 +91,8 @@ class Ownership:
         for slot in range(1, found.slots):
             if self._fences:
                 writer = self._plan.transactional_id(partition, slot)
-                producer = Producer({"log_level": 3, **self._settings.destination, "transactional.id": writer})
+                settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
+                producer = Producer({**settings, "transactional.id": writer})
                 producer.init_transactions(ANSWER_SECONDS)
             held = self._held([partition], slot)[partition]
             progress = StoredProgress.from_metadata(held.metadata)
@@ -114,7 +116,8 @@ class Ownership:
 
     def _visitor(self, slot: int) -> Consumer:
         group = progress_group_of(self._plan.group, slot)
-        return Consumer({"log_level": 3, **self._settings.source, "group.id": group, "enable.auto.commit": False})
+        settings = {**QUICK_START, "log_level": 3, **self._settings.source}
+        return Consumer({**settings, "group.id": group, "enable.auto.commit": False})
 
 
 def _stored(held: TopicPartition) -> int | None:
