@@ -24,9 +24,8 @@ from bench.contestants.spark_batch import spark_batch
 from bench.data import seed, written_topics
 from bench.peers import prepare_spark
 from bench.work import Job, Work
-from bench.works import HEATS
+from bench.works import WORKS
 
-WORKS = {work.name: work for heat in HEATS for work in heat.works}
 KINDS = ("broker", "JVM", "Python")
 
 

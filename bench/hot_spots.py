@@ -21,10 +21,9 @@ from bench.contestants.kpipe import planned_job, settings_of
 from bench.data import check_output, seed, written_topics
 from bench.processes import TASKS
 from bench.work import Job, Work
-from bench.works import HEATS
+from bench.works import WORKS
 
 ROWS = 25
-WORKS = {work.name: work for heat in HEATS for work in heat.works}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

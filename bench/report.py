@@ -39,7 +39,18 @@ class Step:
 
     contestant: str
     round: int
-    """Of a median, how many rounds there were."""
+    task: str
+    queued: float
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalStep:
+    """One task of a small run, over its rounds: the median of each moment."""
+
+    contestant: str
+    rounds: int
     task: str
     queued: float
     started: float
@@ -187,14 +198,14 @@ def to_markdown(results: Results) -> str:
     return "\n".join(lines)
 
 
-def timeline(steps: Sequence[Step]) -> list[Step]:
-    """The median of each moment over the rounds, in the order in which tasks end."""
+def timeline(steps: Sequence[Step]) -> list[TypicalStep]:
+    """In the order in which tasks end."""
     counted = [each for each in steps if each.round != WARM_UP]
     found = []
     for contestant, task in dict.fromkeys((each.contestant, each.task) for each in counted):
         own = [each for each in counted if (each.contestant, each.task) == (contestant, task)]
         moments = [median(getattr(each, name) for each in own) for name in ("queued", "started", "ended")]
-        found.append(Step(contestant, len(own), task, *moments))
+        found.append(TypicalStep(contestant, len(own), task, *moments))
     return sorted(found, key=lambda each: (each.contestant, each.ended))
 
 

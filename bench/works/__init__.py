@@ -44,3 +44,4 @@ HEATS = (
     # Last: a broker with thousands of partitions behind it is a slower one.
     Heat("thousand", (THOUSAND_PARTITIONS,), warm_up=False),
 )
+WORKS = {work.name: work for heat in HEATS for work in heat.works}

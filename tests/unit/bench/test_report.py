@@ -5,7 +5,19 @@ import json
 import pytest
 
 from bench.bars import Bar, Entry
-from bench.report import MemoryPeak, Results, Step, Timing, compare, judge, summarise, timeline, to_json, to_markdown
+from bench.report import (
+    MemoryPeak,
+    Results,
+    Step,
+    Timing,
+    TypicalStep,
+    compare,
+    judge,
+    summarise,
+    timeline,
+    to_json,
+    to_markdown,
+)
 
 WORK, OURS, PEER = "copy", "ours", "theirs"
 US, THEM = Entry(WORK, OURS), Entry(WORK, PEER)
@@ -122,7 +134,7 @@ def test_a_timeline_has_medians_of_each_moment_in_the_order_of_the_tasks() -> No
         for number, seconds in rounds
         for task, ran in (("run", 4), ("plan", 2))
     ]
-    assert timeline(steps) == [Step(OURS, 3, "plan", 2.0, 3.0, 4.0), Step(OURS, 3, "run", 2.0, 3.0, 6.0)]
+    assert timeline(steps) == [TypicalStep(OURS, 3, "plan", 2.0, 3.0, 4.0), TypicalStep(OURS, 3, "run", 2.0, 3.0, 6.0)]
     shown = to_markdown(Results({}, [], (), steps=steps))
     assert "| ours | plan | 2.00 s | 3.00 s | 4.00 s |" in shown
 
