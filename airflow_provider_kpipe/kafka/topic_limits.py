@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource
 
+from airflow_provider_kpipe.contract.job import BATCH_BYTES
+
 log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 10.0
 LIMIT = "max.message.bytes"
 # What the protocol puts around a single record; librdkafka's own limit counts less of it than the broker.
 OVERHEAD_BYTES = 512
-LARGEST_BATCH_BYTES = 1_000_000
 
 
 def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[str, str]:
@@ -31,7 +32,7 @@ def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[st
     if not limits:
         return dict(settings)
     fitted = {
-        "batch.size": str(min(LARGEST_BATCH_BYTES, min(limits) - OVERHEAD_BYTES)),
+        "batch.size": str(min(BATCH_BYTES, min(limits) - OVERHEAD_BYTES)),
         "message.max.bytes": str(max(limits) - OVERHEAD_BYTES),
     }
     return {**fitted, **settings}

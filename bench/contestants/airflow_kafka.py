@@ -26,11 +26,11 @@ CONNECTION: Mapping[str, Any] = {
 TUNED_CONNECTION: Mapping[str, Any] = {
     **CONNECTION,
     # Those of the plain process, where the operators let them through.
-    "fetch.wait.max.ms": 50,
+    "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
-    "queued.min.messages": 100_000,
+    "queued.min.messages": 20_000,
     "linger.ms": 100,
-    "batch.size": 1_000_000,
+    "batch.size": 128_000,
     "enable.idempotence": True,
 }
 # 1,000 by default.

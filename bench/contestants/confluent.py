@@ -16,9 +16,9 @@ PLAIN, PLAIN_TRANSACTIONS = "one plain process", "one plain process, transaction
 CONSUMER: Mapping[str, Any] = {
     # As in kpipe's workers, whose values these are: an empty fetch comes back soon, a full local queue is looked
     # at again after 5 ms instead of a second, and there is always something in it.
-    "fetch.wait.max.ms": 50,
+    "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
-    "queued.min.messages": 100_000,
+    "queued.min.messages": 20_000,
     "queued.max.messages.kbytes": 48 * 1024,
     "enable.auto.commit": False,
     "auto.offset.reset": "error",
@@ -26,9 +26,9 @@ CONSUMER: Mapping[str, Any] = {
 }
 
 PRODUCER: Mapping[str, Any] = {
-    # Large batches. Idempotence and all replicas are what the other contestants have, too.
+    # Idempotence and all replicas are what the other contestants have, too.
     "linger.ms": 100,
-    "batch.size": 1_000_000,
+    "batch.size": 128_000,
     "queue.buffering.max.messages": 100_000,
     "acks": "all",
     "enable.idempotence": True,

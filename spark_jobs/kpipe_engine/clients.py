@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from airflow_provider_kpipe.contract.job import BATCH_BYTES
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 
@@ -33,7 +34,8 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
         "fetch.wait.max.ms": 5,
         # By default a full local queue stops fetching for a whole second, longer than it takes to empty it.
         "fetch.queue.backoff.ms": 5,
-        "queued.min.messages": 100_000,
+        # Some tens of milliseconds of work. More of it would only fall out of the caches, as would larger batches.
+        "queued.min.messages": 20_000,
         # Bounds a worker's memory, whatever the size of its range.
         "queued.max.messages.kbytes": QUEUE_KBYTES,
         **settings,
@@ -54,7 +56,7 @@ def producer_settings(settings: Settings, destination: KafkaDestination) -> dict
         # Nobody waits for a batch but the end of a chunk, which sends it at once. Where segments take their time, 20 ms
         # made so many small requests that a fifth of the CPU went to the broker; now it is an eighth.
         "linger.ms": 100,
-        "batch.size": 1_000_000,
+        "batch.size": BATCH_BYTES,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": QUEUE_KBYTES,
         **settings,
