@@ -29,9 +29,14 @@ STOP_SECONDS = 20.0
 Watch = Callable[[int], AbstractContextManager[object]]
 
 
+def own_environment() -> dict[str, str]:
+    """The variables of this process, without those that are about Python or Spark."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_"))}
+
+
 def spark_environment(python: Path) -> dict[str, str]:
     """What a submit in local mode sees, in the environment of that Python."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_"))}
+    environment = own_environment()
     site = next(python.parent.parent.glob("lib/python3*/site-packages"))
     return {
         **environment,

@@ -26,7 +26,8 @@ log = logging.getLogger("kpipe")
 def main() -> int:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    with SparkContext() as context:
+    context = SparkContext()
+    try:
         conf = context.getConf()
         packed, settings = conf.get(JOB_PROPERTY), conf.get(SETTINGS_PROPERTY)
         if packed is None or settings is None:
@@ -34,6 +35,10 @@ def main() -> int:
             return 2
         log.info(DRIVER_IS_UP)
         run_job(context, packed, settings)
+    finally:
+        # What `context.stop` does beside this takes a second: it waits for a server of accumulators, which nobody uses
+        # here, and which ends with this process.
+        context._jsc.stop()
     return 0
 
 

@@ -126,7 +126,7 @@ class KafkaPipeline(Document):
     max_dead_letters: int | None = None
     max_dead_letter_ratio: float | None = None
     partitions: PartitionScaling = field(default_factory=PartitionScaling)
-    chunk_records: int = 200_000
+    chunk_records: int = 500_000
     chunk_seconds: float = 3.0
 
     def __post_init__(self) -> None:

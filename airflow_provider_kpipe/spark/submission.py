@@ -9,7 +9,6 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +19,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow_provider_kpipe.contract.job import DRIVER_IS_UP, Job, KafkaSettings
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 from airflow_provider_kpipe.spark.application import application_file, ship, write_engine_archive
+from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.properties import spark_properties, write_properties
 
 _LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
@@ -110,7 +110,7 @@ class Submission:
         )
         self._hook.submit(
             str(application_file()),
-            env={**submit_environment(os.environ, master), **self._variables},
+            env={**submit_environment(os.environ, master, self._folder), **self._variables},
             # Signals to the task's group leave the job alone: `kill` decides what happens to it.
             start_new_session=True,
         )
@@ -130,17 +130,3 @@ class Submission:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def submit_environment(environment: Mapping[str, str], master: str) -> dict[str, str]:
-    """Airflow's own variables stay here: connections with their passwords are among them."""
-    passed = {name: value for name, value in environment.items() if not name.lstrip("_").startswith("AIRFLOW_")}
-    # The task may have been started by a path that is not on PATH, as in a virtual environment.
-    passed["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), passed.get("PATH", os.defpath)])
-    if master.startswith("local"):
-        passed.setdefault("PYSPARK_PYTHON", sys.executable)
-        passed.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        spark = find_spec("pyspark")
-        if spark and spark.origin and (Path(spark.origin).parent / "bin" / "spark-submit").is_file():
-            passed.setdefault("SPARK_HOME", str(Path(spark.origin).parent))
-    return passed

@@ -37,7 +37,7 @@ PRODUCER: Mapping[str, Any] = {
 }
 
 # As many as in a chunk of kpipe: offsets are committed after these, or a transaction is.
-CHUNK_RECORDS = 200_000
+CHUNK_RECORDS = 500_000
 
 
 class Confluent:

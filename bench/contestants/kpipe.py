@@ -20,6 +20,7 @@ from airflow_provider_kpipe.contract.pipeline import (
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.spark.application import application_file, write_engine_archive
+from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.properties import (
     DEFAULTS,
     FORCED,
@@ -28,7 +29,7 @@ from airflow_provider_kpipe.spark.properties import (
     write_properties,
 )
 from bench.data import check_output
-from bench.processes import DRIVERS, TASKS, Session, Watch, spark_environment, whole_run
+from bench.processes import DRIVERS, TASKS, Session, Watch, own_environment, whole_run
 from bench.work import Job
 
 MASTER = "local[2]"
@@ -46,7 +47,8 @@ class WarmSpark:
         write_properties(properties, {**DEFAULTS, **LOCAL_DEFAULTS, **FORCED})
         shipped = ",".join([str(archive), str(application_file()), *py_files])
         submit = f"--master {master} --properties-file {properties} --py-files {shipped}"
-        environment = {**spark_environment(Path(sys.executable)), "PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
+        environment = submit_environment(own_environment(), master, folder)
+        environment["PYSPARK_SUBMIT_ARGS"] = f"{submit} pyspark-shell"
         self._session = Session([sys.executable, str(DRIVERS / "kpipe_rounds.py")], environment, log)
 
     def run(self, job: KpipeJob, settings: KafkaSettings) -> float:
@@ -63,10 +65,11 @@ class Kpipe:
     def __init__(self, delivery: Delivery, folder: Path) -> None:
         self.name = {"exactly_once": EXACTLY_ONCE, "at_least_once": AT_LEAST_ONCE}[delivery]
         self._delivery: Delivery = delivery
-        self._folder = folder
-        self._environment = spark_environment(Path(sys.executable))
-        self._archive = write_engine_archive(folder / f"{delivery}-engine.zip")
-        self._log = folder / f"{delivery}.log"
+        self._folder = folder / delivery
+        self._folder.mkdir()
+        self._environment = submit_environment(own_environment(), MASTER, self._folder)
+        self._archive = write_engine_archive(self._folder / "engine.zip")
+        self._log = self._folder / "log"
         self._session: WarmSpark | None = None
 
     def submit(self, job: Job, watch: Watch = lambda pid: contextlib.nullcontext()) -> float:
@@ -86,7 +89,7 @@ class Kpipe:
         return whole_run(command, self._environment, self._log, watch)
 
     def start(self) -> None:
-        own = self._folder / self._delivery
+        own = self._folder / "session"
         own.mkdir()
         self._session = WarmSpark(own, self._archive, self._log, MASTER, PY_FILES)
 

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -15,22 +13,10 @@ import pytest
 from airflow_provider_kpipe.contract.job import SETTINGS_PROPERTY, Job, KafkaSettings
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 from airflow_provider_kpipe.spark.application import application_file
-from airflow_provider_kpipe.spark.submission import KpipeSubmitHook, Submission, submit_environment
+from airflow_provider_kpipe.spark.submission import KpipeSubmitHook, Submission
 
 HUSH = "hush-hush"
 KAFKA = KafkaSettings({"bootstrap.servers": "broker:9092", "sasl.password": HUSH}, {"sasl.password": HUSH})
-AIRFLOWS_OWN = {
-    "AIRFLOW_HOME": "/airflow",
-    "AIRFLOW_CONN_KAFKA_DEFAULT": HUSH,
-    "AIRFLOW_VAR_KEY": HUSH,
-    "AIRFLOW__CORE__FERNET_KEY": HUSH,
-    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": HUSH,
-    "AIRFLOW_CTX_DAG_ID": "orders",
-    "_AIRFLOW__AS_LIBRARY": "1",
-    "_AIRFLOW_PROCESS_CONTEXT": "client",
-    "__AIRFLOW_SUPERVISOR_FD": "3",
-}
-OTHERS = {"HOME": "/home/me", "JAVA_HOME": "/java", "HADOOP_CONF_DIR": "/etc/hadoop", "MY_AIRFLOW": "kept", "LANG": "C"}
 
 
 class FakeProcess:
@@ -78,41 +64,6 @@ def submit(job: Job, started: list[FakeProcess]) -> Submit:
         return started[-1]
 
     return run
-
-
-def test_airflows_own_variables_stay_with_airflow() -> None:
-    passed = submit_environment({**AIRFLOWS_OWN, **OTHERS}, "yarn")
-    assert sorted(AIRFLOWS_OWN.keys() & passed.keys()) == []
-    assert passed.items() >= OTHERS.items()
-
-
-@pytest.mark.parametrize("path", [{"PATH": "/bin"}, {}], ids=["a path", "no path"])
-def test_programs_beside_python_are_found_first(path: dict[str, str]) -> None:
-    first, *others = submit_environment(path, "yarn")["PATH"].split(os.pathsep)
-    assert first == str(Path(sys.executable).parent)
-    assert others == path.get("PATH", os.defpath).split(os.pathsep)
-
-
-def test_a_local_master_runs_this_python_and_this_spark() -> None:
-    passed = submit_environment({}, "local[2]")
-    assert passed["PYSPARK_PYTHON"] == sys.executable
-    assert passed["SPARK_LOCAL_IP"] == "127.0.0.1"
-    assert (Path(passed["SPARK_HOME"]) / "bin" / "spark-submit").is_file()
-
-
-def test_a_cluster_chooses_its_own_python() -> None:
-    assert submit_environment({}, "spark://host:7077").keys() == {"PATH"}
-
-
-def test_what_is_set_already_stays() -> None:
-    mine = {"PYSPARK_PYTHON": "/my/python", "SPARK_HOME": "/my/spark", "SPARK_LOCAL_IP": "10.0.0.1"}
-    assert submit_environment(mine, "local").items() >= mine.items()
-
-
-def test_the_environment_of_the_task_is_left_alone() -> None:
-    environment = dict(AIRFLOWS_OWN)
-    submit_environment(environment, "local")
-    assert environment == AIRFLOWS_OWN
 
 
 def test_the_clusters_defaults_count_beside_the_properties(monkeypatch: pytest.MonkeyPatch) -> None:
