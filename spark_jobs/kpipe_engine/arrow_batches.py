@@ -34,19 +34,29 @@ class Batch:
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Batch:
         messages, keys, values, headers, timestamps, topics, partitions = zip(*rows, strict=True)
-        first, count = messages[0], len(rows)
-        columns = {
+        own = {
             "key": pa.array(keys, pa.binary()),
             "value": pa.array(values, pa.binary()),
             "timestamp": pa.array(timestamps, TYPES["timestamp"]),
             "topic": pa.array(topics, TYPES["topic"]),
             "partition": pa.array(partitions, TYPES["partition"]),
-            "source_topic": pa.repeat(first.topic(), count),
-            "source_partition": pa.repeat(pa.scalar(first.partition(), pa.int32()), count),
-            "source_offset": pa.array([message.offset() for message in messages], pa.int64()),
-            "source_timestamp": pa.array([message.timestamp()[1] for message in messages], pa.int64()),
         }
-        return cls(pa.RecordBatch.from_pydict(columns), messages, headers)
+        source = _source_columns(messages, [message.timestamp()[1] for message in messages])
+        return cls(pa.RecordBatch.from_pydict({**own, **source}), messages, headers)
+
+    @classmethod
+    def of_messages(cls, messages: Sequence[SourceMessage]) -> Batch:
+        """As they were read: a column at a time, where `of` needs a tuple for each record."""
+        timestamps = [message.timestamp()[1] for message in messages]
+        own = {
+            "key": pa.array([message.key() for message in messages], pa.binary()),
+            "value": pa.array([message.value() for message in messages], pa.binary()),
+            "timestamp": pa.array(timestamps, TYPES["timestamp"]),
+            "topic": pa.nulls(len(messages), TYPES["topic"]),
+            "partition": pa.nulls(len(messages), TYPES["partition"]),
+        }
+        columns = pa.RecordBatch.from_pydict({**own, **_source_columns(messages, timestamps)})
+        return cls(columns, messages, [message.headers() for message in messages])
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -71,6 +81,16 @@ class Batch:
     def rows(self) -> list[Row]:
         key, value, timestamp, topic, partition = (_values(self.columns.column(name)) for name in OWN)
         return list(zip(self.messages, key, value, self.headers, timestamp, topic, partition, strict=True))
+
+
+def _source_columns(messages: Sequence[SourceMessage], timestamps: Sequence[int]) -> dict[str, pa.Array]:
+    first, count = messages[0], len(messages)
+    return {
+        "source_topic": pa.repeat(first.topic(), count),
+        "source_partition": pa.repeat(pa.scalar(first.partition(), pa.int32()), count),
+        "source_offset": pa.array([message.offset() for message in messages], pa.int64()),
+        "source_timestamp": pa.array(timestamps, pa.int64()),
+    }
 
 
 def matched(given: Batch, result: Any) -> Batch:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
@@ -16,6 +17,8 @@ from kpipe_engine.record import Origin, SourceMessage
 from kpipe_engine.retry import Retries
 from kpipe_engine.rows import Row, record_of_row
 from kpipe_engine.stages import StageChain
+
+_message_of: Callable[[Row], SourceMessage] = itemgetter(0)
 
 
 class BatchHandler:
@@ -57,7 +60,7 @@ class BatchHandler:
     def _handle(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
     ) -> int:
-        rows, failed = self._segments.process([each for each in messages if each.offset() not in known_faults])
+        rows, failed = self._segments.process(_without(known_faults, messages))
         if failed or known_faults or self._retries.tried:
             return self._one_by_one(messages, rows, {**failed, **known_faults}, counts, until)
         taken = self._destination.write_while_taken(rows)
@@ -65,7 +68,7 @@ class BatchHandler:
         handled = len(messages) if begun == len(rows) else _position(messages, rows[begun])
         counts.read += handled
         counts.written += begun
-        counts.filtered += handled - len({id(row[0]) for row in rows[:begun]})
+        counts.filtered += handled - len({*map(id, map(_message_of, rows[:begun]))})
         return handled + self._one_by_one(messages[handled:], rows[begun:], {}, counts, until, taken - begun)
 
     def _one_by_one(
@@ -124,11 +127,15 @@ class BatchHandler:
             return
         counts.named.clear()
         counts.named.update(named)
-        self._segments.process([each for each in messages if each.offset() not in known_faults])
+        self._segments.process(_without(known_faults, messages))
 
     def _write(self, message: SourceMessage, rows: Sequence[Row], counts: Counts, taken: int) -> Fault | None:
         records = (record_of_row(row, self._origin) for row in rows[taken:])
         return write_outputs(self._destination, message, records, counts, taken)
+
+
+def _without(known_faults: Mapping[int, Fault], messages: Sequence[SourceMessage]) -> Sequence[SourceMessage]:
+    return [each for each in messages if each.offset() not in known_faults] if known_faults else messages
 
 
 def _before(messages: Sequence[SourceMessage], next_offset: int | None) -> Sequence[SourceMessage]:

@@ -30,6 +30,9 @@ class BatchStage:
         self._context = context
         self._gives_rows = gives_rows
 
+    def begin(self, messages: Sequence[SourceMessage]) -> list[Piece]:
+        return [Batch.of_messages(messages)] if messages else []
+
     def process(self, pieces: list[Piece], failed: dict[int, SegmentError]) -> list[Piece]:
         given: list[Piece] = []
         for part in (part for piece in pieces for part in _apart(piece)):
@@ -66,7 +69,7 @@ def _apart(piece: Piece) -> list[Piece]:
     Of records that have become several, the first go into the first piece, the second into the next, and so on.
     """
     messages = _messages(piece)
-    if len({id(message) for message in messages}) == len(messages):
+    if len({*map(id, messages)}) == len(messages):
         return [piece]
     turns: dict[int, int] = defaultdict(int)
     parts: dict[int, list[int]] = defaultdict(list)

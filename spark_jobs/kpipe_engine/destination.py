@@ -106,12 +106,13 @@ class Destination:
         if partition is None:
             partition = message.partition() if self._keep_partition else PARTITIONER_CHOOSES
         topic = record.topic or self._topic
-        headers: list[Header] | None = record.headers
-        timestamp = record.timestamp if self._keep_timestamp else NOW
+        headers, own = message.headers(), record.own_headers
+        if own is not None and own != headers:
+            headers = own
+            _check_names(headers)
         if self._rules:
             headers = self._headers(headers, message)
-        if headers and headers != message.headers():
-            _check_names(headers)
+        timestamp = record.timestamp if self._keep_timestamp else NOW
         acks = self._delivery.acks
         if not acks.tracing:
             try:

@@ -60,13 +60,13 @@ class Record:
     `metadata`. Headers are an ordered list of pairs: names may repeat, values may be binary or None.
     """
 
-    __slots__ = ("_message", "_origin", "headers", "key", "partition", "timestamp", "topic", "value")
+    __slots__ = ("_message", "_origin", "key", "own_headers", "partition", "timestamp", "topic", "value")
 
     def __init__(self, message: SourceMessage, origin: Origin) -> None:
         self.key: Any = message.key()
         self.value: Any = message.value()
-        # A list of its own: a dead letter gets the headers as they were read.
-        self.headers: list[Header] = list(message.headers() or ())
+        # None until someone asks for the headers: most segments do not, and what was read can be written as it is.
+        self.own_headers: list[Header] | None = None
         self.timestamp: int = message.timestamp()[1]
         self.topic: str | None = None
         self.partition: int | None = None
@@ -78,10 +78,22 @@ class Record:
         twin = Record.__new__(Record)
         for name in Record.__slots__:
             setattr(twin, name, getattr(self, name))
-        twin.headers = list(self.headers)
+        if self.own_headers is not None:
+            twin.own_headers = list(self.own_headers)
         for name, value in changes.items():
             setattr(twin, name, value)
         return twin
+
+    @property
+    def headers(self) -> list[Header]:
+        if self.own_headers is None:
+            # A list of its own: a dead letter gets the headers as they were read.
+            self.own_headers = list(self._message.headers() or ())
+        return self.own_headers
+
+    @headers.setter
+    def headers(self, headers: list[Header]) -> None:
+        self.own_headers = headers
 
     @property
     def metadata(self) -> RecordMetadata:

@@ -18,6 +18,9 @@ Failed: TypeAlias = dict[int, SegmentError]
 class Stage(Protocol):
     """Takes rows in pieces, gives rows in pieces, and notes what failed."""
 
+    def begin(self, messages: Sequence[SourceMessage]) -> list[Any]:
+        """What was read, in pieces, as the first stage likes to take it."""
+
     def process(self, pieces: list[Any], failed: Failed) -> list[Any]: ...
 
 
@@ -27,6 +30,9 @@ class RecordStage:
     def __init__(self, segments: SegmentChain, origin: Origin) -> None:
         self._segments = segments
         self._origin = origin
+
+    def begin(self, messages: Sequence[SourceMessage]) -> list[list[Row]]:
+        return [[row_of_message(message) for message in messages]]
 
     def process(self, pieces: list[list[Row]], failed: Failed) -> list[list[Row]]:
         given: list[Row] = []
@@ -79,7 +85,7 @@ class StageChain:
     def process(self, messages: Sequence[SourceMessage]) -> tuple[list[Row], Failed]:
         """All that comes out at the end, in source order, and what each record that did not pass failed with."""
         failed: Failed = {}
-        pieces: list[Any] = [[row_of_message(message) for message in messages]]
+        pieces = self._stages[0].begin(messages)
         for stage in self._stages:
             pieces = stage.process(pieces, failed)
         rows = in_source_order(pieces)
