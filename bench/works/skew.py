@@ -14,8 +14,8 @@ from bench.works.relaxed import relaxed
 
 SKEW = Work(
     name="skew",
-    about="8 partitions, one with 80 % of the records, 50 microseconds of Python for each",
-    records=Records(200_000, partitions=8, heavy_percent=80),
+    about="8 partitions, one with 80 % of the records, 100 to 200 microseconds of Python for each",
+    records=Records(100_000, partitions=8, heavy_percent=80),
     warm=(EXACTLY_ONCE, SPARK_ARROW),
     task="burn",
     pipeline={"segments": ["kpipe_segments:burn"]},
