@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_provider_kpipe.contract.completed_offsets import Spans
 from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+from airflow_provider_kpipe.contract.strict_json import Document
 
 CHECKPOINT_KEY = "checkpoint"
 """The XCom key of a checkpoint task's record, which is there also when the task fails."""
@@ -23,17 +22,6 @@ class CommitMark(Document):
     run_key: str
     beyond: Spans = ()
     """Spans above the committed offset that the run has completed: the next one does not read them again."""
-
-    def to_metadata(self) -> str:
-        return json.dumps(self.to_json(), separators=(",", ":"))
-
-    @classmethod
-    def from_metadata(cls, metadata: str | None) -> CommitMark | None:
-        """None for an offset that someone else committed."""
-        try:
-            return cls.from_json(json.loads(metadata or ""))
-        except (json.JSONDecodeError, DocumentError):
-            return None
 
 
 @dataclass(frozen=True, slots=True)

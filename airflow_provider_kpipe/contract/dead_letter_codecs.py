@@ -79,7 +79,10 @@ def _write_retries(retries: tuple[FailedTry, ...]) -> bytes:
 
 
 def _read_retries(raw: bytes) -> tuple[FailedTry, ...]:
-    document = json.loads(raw)
+    try:
+        document = json.loads(raw)
+    except RecursionError as error:
+        raise ValueError(f"{raw[:60]!r}... is nested too deeply") from error
     if not isinstance(document, list):
         raise ValueError(f"{raw[:60]!r} is no list of tries")
     return tuple(decode(FailedTry, each, f"retries[{index}]") for index, each in enumerate(document))

@@ -12,7 +12,7 @@ from airflow_provider_kpipe.contract.stack_trace import format_exception
 FaultKind: TypeAlias = Literal["source", "segment", "destination", "dead_letter"]
 
 # A header has to fit beside the payload under the broker's message limit.
-MESSAGE_CHARACTERS = 1_000
+MESSAGE_CHARACTERS = 2_000
 STACKTRACE_CHARACTERS = 8_000
 
 

@@ -64,8 +64,7 @@ class KafkaSettings(Document):
 
 def pack(document: Document) -> str:
     """One line of ASCII that a Java properties file takes as it is; a plan of 1,000 ranges has about 10 kB."""
-    text = json.dumps(document.to_json(), separators=(",", ":"))
-    return base64.urlsafe_b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.urlsafe_b64encode(gzip.compress(document.to_text().encode(), mtime=0)).decode()
 
 
 def unpack(packed: str) -> Any:

@@ -25,7 +25,7 @@ def take_on(
 
     :param others: what the run before completed in pieces beyond the first
     """
-    found = StoredProgress.from_metadata(metadata)
+    found = StoredProgress.read_text(metadata)
     if stored is None or found is None:
         return PartitionProgress.not_started(planned)
     if found.lease is not None and found.lease > lease:

@@ -21,7 +21,8 @@ Partitioner: TypeAlias = Literal[
     "random", "consistent", "consistent_random", "murmur2", "murmur2_random", "fnv1a", "fnv1a_random"
 ]
 
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+LONGEST_TOPIC = 249
+_TOPIC = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}")
 # The broker ends a transaction after 15 minutes (transaction.max.timeout.ms); a chunk is one transaction.
 LONGEST_CHUNK_SECONDS = 600
 
@@ -43,7 +44,7 @@ class KafkaSource:
     """The header that holds a record's correlation id; where it is missing, the id is made of the coordinates."""
 
     def __post_init__(self) -> None:
-        _check_topic(self.topic, "source")
+        check_topic(self.topic, "source")
         _check_choice("KafkaSource.isolation_level", self.isolation_level, IsolationLevel)
         _check_choice("KafkaSource.on_data_loss", self.on_data_loss, OnDataLoss)
         if self.correlation_header == "":
@@ -68,7 +69,7 @@ class KafkaDestination:
     """Adds kpipe-source-topic, -partition and -offset, for readers who remove duplicates."""
 
     def __post_init__(self) -> None:
-        _check_topic(self.topic, "destination")
+        check_topic(self.topic, "destination")
         if isinstance(self.drop_headers, str):
             raise PipelineError(f"drop_headers={self.drop_headers!r} must be a list of names, not one string")
         object.__setattr__(self, "drop_headers", tuple(self.drop_headers))
@@ -89,7 +90,7 @@ class KafkaDeadLetter:
     """Import path of a function from a `DeadLetter` to key, value and headers, which then decides instead."""
 
     def __post_init__(self) -> None:
-        _check_topic(self.topic, "dead letter")
+        check_topic(self.topic, "dead letter")
         _check_choice("KafkaDeadLetter.dialect", self.dialect, DeadLetterDialect)
         _check_choice("KafkaDeadLetter.format", self.format, DeadLetterFormat)
         if self.mapper is not None:
@@ -178,17 +179,24 @@ class KafkaPipeline(Document):
         return (*self.written_topics, *([events] if events else []))
 
     def _check_topics(self) -> None:
-        for role, topic in zip(("destination", "dead letter"), self.written_topics, strict=False):
+        roles: dict[str, str] = {}
+        declared = ("destination", self.destination), ("dead letter", self.dead_letter)
+        written = [(role, each.topic) for role, each in declared if each is not None]
+        if self.partitions.events_topic is not None:
+            check_topic(self.partitions.events_topic, "events")
+            written.append(("events", self.partitions.events_topic))
+        for role, topic in written:
             if topic == self.source.topic:
                 raise PipelineError(
                     f"pipeline {self.name!r} reads {topic!r} and has it as {role} topic: "
                     "each run would read what the last one wrote; name another topic"
                 )
-        if len(set(self.written_topics)) < len(self.written_topics):
-            raise PipelineError(
-                f"pipeline {self.name!r} has {self.destination.topic!r} as destination and as dead letter topic: "
-                "readers could not tell them apart; name another topic"
-            )
+            if topic in roles:
+                raise PipelineError(
+                    f"pipeline {self.name!r} has {topic!r} as {roles[topic]} and as {role} topic: "
+                    "readers could not tell them apart; name another topic"
+                )
+            roles[topic] = role
 
     def _check_chunk(self) -> None:
         if type(self.chunk_records) is not int or self.chunk_records < 1:
@@ -201,9 +209,11 @@ class KafkaPipeline(Document):
             )
 
 
-def _check_topic(topic: str, role: str) -> None:
+def check_topic(topic: str, role: str) -> None:
     if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        raise PipelineError(f"{role} topic {topic!r}: a topic has 1 to 249 of the characters a-z A-Z 0-9 . _ -")
+        raise PipelineError(
+            f"{role} topic {topic!r}: a topic has 1 to {LONGEST_TOPIC} of the characters a-z A-Z 0-9 . _ -"
+        )
 
 
 def _check_choice(name: str, value: Any, choices: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -83,25 +82,13 @@ class StoredProgress(Document):
         full = self.stopped
         # The last resort is shorter than the `null` of a range that goes on.
         for reason in (full and full[:STOP_REASON_CHARACTERS], full and full[:100], full and full[:20], full and "?"):
-            text = self._as_text(reason)
+            text = dataclasses.replace(self, stopped=reason).to_text()
             if len(text.encode()) <= METADATA_BYTES:
                 return text
         raise DocumentError(
             f"the run key {self.run_key[:80]!r}... makes offset metadata of {len(text.encode())} bytes, "
             f"and the broker takes {METADATA_BYTES}: use a shorter DAG id, run id or task id"
         )
-
-    def _as_text(self, stopped: str | None) -> str:
-        document = dataclasses.replace(self, stopped=stopped).to_json()
-        return json.dumps(document, separators=(",", ":"))
-
-    @classmethod
-    def from_metadata(cls, metadata: str | None) -> StoredProgress | None:
-        """None for an offset that no worker of this version stored."""
-        try:
-            return cls.from_json(json.loads(metadata or ""))
-        except (json.JSONDecodeError, DocumentError):
-            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +114,7 @@ class PartitionProgress:
         cls, planned: PartitionRange, run_key: str, stored: int | None, metadata: str | None, planned_at: str = ""
     ) -> PartitionProgress:
         """Read a stored offset as progress of this run; of another run's, only that it is newer counts."""
-        progress = StoredProgress.from_metadata(metadata)
+        progress = StoredProgress.read_text(metadata)
         if stored is None or progress is None:
             return cls.not_started(planned)
         if progress.run_key != run_key:

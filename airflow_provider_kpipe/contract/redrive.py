@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import LONGEST_TOPIC, KafkaDeadLetter, KafkaPipeline, check_topic
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.strict_json import Document
 
@@ -17,7 +17,6 @@ Outcome: TypeAlias = Literal["redriven", "parked", "exhausted", "already_redrive
 TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LEDGER_SUFFIX = ".redriven"
-LONGEST_TOPIC = 249
 
 
 class RedriveError(ValueError):
@@ -141,6 +140,8 @@ def check_redrive(pipeline: KafkaPipeline, target: str, parking_topic: str | Non
             f"{pipeline.destination_conn_id!r}: a transaction covers one cluster only, so they cannot go back to the "
             "source; use target='output'"
         )
+    if parking_topic is not None:
+        check_topic(parking_topic, "parking")
     if parking_topic in (ledger, pipeline.source.topic, *pipeline.written_topics):
         raise RedriveError(
             f"parking_topic={parking_topic!r} has another use in pipeline {pipeline.name!r}: name a topic of its own"

@@ -5,7 +5,6 @@ A letter's entry is written in the transaction that redrives it, into the partit
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -22,9 +21,6 @@ class LedgerEntry(Document):
     run_key: str
     outcome: Literal["redriven", "parked"]
     at: str
-
-    def to_bytes(self) -> bytes:
-        return json.dumps(self.to_json(), separators=(",", ":")).encode()
 
 
 def ledger_key(topic_id: str, source_offset: int) -> bytes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+from airflow_provider_kpipe.contract.strict_json import Document
 
 STOP_SUFFIX = ".stop"
 
@@ -20,17 +19,6 @@ class StopRequest(Document):
 
     attempt: str
     reason: str
-
-    def to_metadata(self) -> str:
-        return json.dumps(self.to_json(), separators=(",", ":"))
-
-    @classmethod
-    def from_metadata(cls, metadata: str | None) -> StopRequest | None:
-        """None where nobody has asked anything."""
-        try:
-            return cls.from_json(json.loads(metadata or ""))
-        except (json.JSONDecodeError, DocumentError):
-            return None
 
 
 def stop_group_of(plan: Plan) -> str:

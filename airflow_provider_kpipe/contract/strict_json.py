@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import types
 import typing
 from collections.abc import Hashable, Mapping, Sequence
@@ -29,6 +30,18 @@ class Document:
 
     def to_json(self) -> dict[str, Any]:
         return {VERSION_KEY: self.SCHEMA_VERSION, **encode(self)}
+
+    def to_text(self) -> str:
+        """On one line."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+    @classmethod
+    def read_text(cls, text: str | None) -> Self | None:
+        """None where there is nothing, or something that somebody else has written."""
+        try:
+            return cls.from_json(json.loads(text or ""))
+        except (json.JSONDecodeError, RecursionError, DocumentError):
+            return None
 
     @classmethod
     def from_json(cls, document: Any) -> Self:

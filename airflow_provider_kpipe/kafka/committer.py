@@ -94,7 +94,7 @@ def _may_move(plan: Plan, progress: PartitionProgress, held: GroupOffset | None)
 
 
 def _published_by(run_keys: Container[str | None], held: GroupOffset) -> bool:
-    mark = CommitMark.from_metadata(held.metadata)
+    mark = CommitMark.read_text(held.metadata)
     return mark is not None and mark.run_key in run_keys
 
 
@@ -105,7 +105,7 @@ def _commit(
     beyond: Mapping[int, Spans],
 ) -> None:
     offsets = [
-        TopicPartition(plan.topic, partition, target, CommitMark(plan.run_key, beyond[partition]).to_metadata())
+        TopicPartition(plan.topic, partition, target, CommitMark(plan.run_key, beyond[partition]).to_text())
         for partition, target in targets.items()
     ]
     consumer = Consumer({**settings, "group.id": plan.group, "enable.auto.commit": False})

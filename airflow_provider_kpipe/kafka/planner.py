@@ -146,7 +146,7 @@ def _done(partition: int, start: int, snapshot: Snapshot) -> Spans:
     stored, held = snapshot.stored.get(partition), snapshot.committed.get(partition)
     if stored is not None and stored.offset == start and partition in snapshot.beyond:
         return snapshot.beyond[partition]
-    mark = CommitMark.from_metadata(held.metadata) if held is not None and held.offset == start else None
+    mark = CommitMark.read_text(held.metadata) if held is not None and held.offset == start else None
     return mark.beyond if mark else ()
 
 
@@ -159,7 +159,7 @@ def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
     """Where the group stands, or further on where a run stored more and its checkpoint never came."""
     committed = _committed(snapshot, partition)
     stored = snapshot.stored.get(partition)
-    progress = StoredProgress.from_metadata(stored.metadata) if stored else None
+    progress = StoredProgress.read_text(stored.metadata) if stored else None
     if stored and progress and progress.continues_group and stored.offset > (-1 if committed is None else committed):
         publisher = _publisher(snapshot.committed.get(partition))
         # Its own checkpoint may have come while it was still at work, or that of the run which it took over.
@@ -244,7 +244,7 @@ def _committed(snapshot: Snapshot, partition: int) -> int | None:
 
 def _publisher(held: GroupOffset | None) -> str | None:
     """The run that put the group where it stands; None if it was somebody else."""
-    mark = CommitMark.from_metadata(held.metadata) if held else None
+    mark = CommitMark.read_text(held.metadata) if held else None
     return mark.run_key if mark else None
 
 

@@ -66,7 +66,7 @@ def stored_of(positions: Positions, group: str, topic: Topic) -> dict[str, Any]:
     stored = positions.group_offsets(progress_group_of(group), topic.name, topic.partitions)
     beyond = {}
     for partition, held in stored.items():
-        found = StoredProgress.from_metadata(held.metadata)
+        found = StoredProgress.read_text(held.metadata)
         if found is None or (found.slots == 1 and not found.done):
             continue
         completed = CompletedOffsets(found.start, [(found.start, held.offset)])
@@ -80,7 +80,7 @@ def stored_of(positions: Positions, group: str, topic: Topic) -> dict[str, Any]:
 def _pieces(positions: Positions, group: str, topic: Topic, partition: int, found: StoredProgress) -> Iterator[Span]:
     for slot in range(1, found.slots):
         held = positions.group_offsets(progress_group_of(group, slot), topic.name, [partition]).get(partition)
-        progress = StoredProgress.from_metadata(held.metadata) if held else None
+        progress = StoredProgress.read_text(held.metadata) if held else None
         if held and progress and progress.run_key == found.run_key:
             yield progress.start, held.offset
 

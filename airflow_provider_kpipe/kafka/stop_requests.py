@@ -12,7 +12,7 @@ from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_group
 
 def request_stop(settings: Mapping[str, str], plan: Plan, attempt: str, reason: str, seconds: float = 10.0) -> None:
     """Say so to one attempt of a run; its workers look every half a second."""
-    metadata = StopRequest(attempt, reason).to_metadata()
+    metadata = StopRequest(attempt, reason).to_text()
     consumer = Consumer({"log_level": 3, **settings, "group.id": stop_group_of(plan), "enable.auto.commit": False})
     try:
         # Where no broker answers, this says so in time; a commit would wait for a minute.

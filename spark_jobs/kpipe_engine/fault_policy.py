@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 from collections.abc import Callable
 from typing import get_args
 
@@ -63,8 +63,7 @@ class _UsersChoice:
     def __call__(self, fault: Fault, message: SourceMessage) -> str:
         try:
             if self._function is None:
-                module, _, name = self._path.partition(":")
-                self._function = getattr(importlib.import_module(module), name)
+                self._function = pkgutil.resolve_name(self._path)
             return self._function(fault, Record(message, self._origin))
         except Exception as error:
             raise PartitionStoppedError(

@@ -57,7 +57,7 @@ class Ownership:
         """Those on which a later lease lies."""
         later = []
         for partition, held in self._held(partitions, 0).items():
-            found = StoredProgress.from_metadata(held.metadata)
+            found = StoredProgress.read_text(held.metadata)
             mine = self._lease if self._slot == 0 else self._lease.of_attempt
             if found is not None and found.lease is not None:
                 theirs = found.lease if self._slot == 0 else found.lease.of_attempt
@@ -70,7 +70,7 @@ class Ownership:
         return TopicPartition(self._plan.topic, lane.partition, lane.handled, metadata)
 
     def _first(self, lane: Lane, held: TopicPartition) -> PartitionProgress:
-        stored, found = _stored(held), StoredProgress.from_metadata(held.metadata)
+        stored, found = _stored(held), StoredProgress.read_text(held.metadata)
         others: list[Span] = []
         if found is not None and found.run_key != self._plan.run_key and found.slots > 1:
             self._in_pieces[lane.partition] = found
@@ -78,7 +78,7 @@ class Ownership:
         return take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
-        claimed = StoredProgress.from_metadata(claim.metadata)
+        claimed = StoredProgress.read_text(claim.metadata)
         if claimed is None or claimed.lease is None or claimed.lease.of_attempt > self._lease.of_attempt:
             owner = claimed.run_key if claimed else "that nobody knows"
             return PartitionProgress.revoked(lane.range, owner)
@@ -95,7 +95,7 @@ class Ownership:
                 producer = Producer({**settings, "transactional.id": writer})
                 producer.init_transactions(ANSWER_SECONDS)
             held = self._held([partition], slot)[partition]
-            progress = StoredProgress.from_metadata(held.metadata)
+            progress = StoredProgress.read_text(held.metadata)
             if progress is not None and progress.run_key == found.run_key:
                 completed.append((progress.start, held.offset))
         return completed

@@ -52,7 +52,7 @@ class Ledger:
             topic=self._topic,
             partition=self._partition,
             key=ledger_key(self._letters.topic_id, source_offset),
-            value=entry.to_bytes(),
+            value=entry.to_text().encode(),
         )
 
     def _read(self) -> Redriven:

@@ -53,7 +53,7 @@ class SharedWatch:
             return
         elsewhere = Counts()
         for stored in self._source.consumer.committed(self._others, timeout=ANSWER_SECONDS):
-            progress = StoredProgress.from_metadata(stored.metadata)
+            progress = StoredProgress.read_text(stored.metadata)
             if progress is None or progress.run_key != self._plan.run_key:
                 continue
             if progress.stops_attempt == self._attempt:

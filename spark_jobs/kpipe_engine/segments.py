@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import logging
+import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -125,11 +125,8 @@ def as_records(result: Any) -> list[Record]:
 
 def find_segment(path: str) -> Any:
     """What an import path names, if it can be a segment."""
-    module_name, _, qualified_name = path.partition(":")
     try:
-        found: Any = importlib.import_module(module_name)
-        for name in qualified_name.split("."):
-            found = getattr(found, name)
+        found: Any = pkgutil.resolve_name(path)
     except Exception as error:
         raise PartitionStoppedError(
             f"segment {path!r} cannot be imported on the executor ({_shown(error)}): "

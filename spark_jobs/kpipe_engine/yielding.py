@@ -90,6 +90,6 @@ class ListeningOrders(YieldOrders):
         except KafkaException as failure:
             log.debug("requests to stop cannot be read now: %s", failure)
             return
-        request = StopRequest.from_metadata(found.metadata)
+        request = StopRequest.read_text(found.metadata)
         if request is not None and request.attempt == self._job.attempt:
             self.ask(request.reason)

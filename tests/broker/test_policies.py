@@ -58,12 +58,13 @@ def test_what_becomes_of_a_record_that_cannot_pass(
 
 
 @both_deliveries
-def test_a_function_of_the_user_chooses_for_each_fault(broker: SandboxBroker, delivery: Delivery) -> None:
+@pytest.mark.parametrize("chooser", ["skip_odd_stop_at_nine", "Rules.skip_odd_stop_at_nine"])
+def test_a_function_of_the_user_chooses_for_each_fault(broker: SandboxBroker, delivery: Delivery, chooser: str) -> None:
     bench = Bench.make(
         broker.bootstrap_servers,
         delivery=delivery,
         segments=["faulty_kit:odd_ones_fail"],
-        on_fault="faulty_kit:skip_odd_stop_at_nine",
+        on_fault=f"faulty_kit:{chooser}",
     )
     fill(bench.bootstrap, bench.topic, numbered(20))
 

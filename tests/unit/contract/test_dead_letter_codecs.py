@@ -79,6 +79,7 @@ def test_no_text_and_no_bytes_are_too_strange(text: str, raw: bytes) -> None:
         (RETRIES, b"{}"),
         (RETRIES, b'[{"attempt": 1}]'),
         (RETRIES, b"\xff"),
+        (RETRIES, b"[" * 100_000),
     ],
 )
 def test_bytes_that_mean_nothing_are_refused(codec: Codec, raw: bytes) -> None:

@@ -15,6 +15,7 @@ from airflow_provider_kpipe.contract.pipeline import (
     KafkaSource,
     PipelineError,
 )
+from airflow_provider_kpipe.contract.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.strict_json import DocumentError, encode
 
 TOPICS = st.from_regex(r"[a-zA-Z0-9_-]{1,249}", fullmatch=True)
@@ -122,6 +123,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"destination": KafkaDestination("out", conn_id="kafka_b")},
         "a transaction covers one cluster only",
     ),
+    ("events that it reads", {"partitions": PartitionScaling(events_topic="orders")}, "has it as events topic"),
+    (
+        "events among the outputs",
+        {"destination": KafkaDestination("out"), "partitions": PartitionScaling(events_topic="out")},
+        "has 'out' as destination and as events topic",
+    ),
+    ("events nowhere", {"partitions": PartitionScaling(events_topic="no topic!")}, "events topic 'no topic!'"),
 ]
 
 

@@ -176,6 +176,11 @@ def test_what_cannot_work_is_refused(pipeline: KafkaPipeline, target: str, parki
         check_redrive(pipeline, target, parking)
 
 
+def test_a_parking_topic_that_kafka_would_refuse_is_refused() -> None:
+    with pytest.raises(ValueError, match="parking topic 'no topic!'"):
+        check_redrive(PIPELINE, "output", "no topic!")
+
+
 def test_a_ledger_topic_that_kafka_would_refuse_is_refused() -> None:
     assert ledger_topic_of(PIPELINE) == "dead.redriven"
     with pytest.raises(RedriveError, match="has more than 249 characters"):

@@ -13,7 +13,7 @@ RANGE = PartitionRange(0, 10, 20, None)
 
 def test_an_entry_comes_back_from_its_bytes_as_it_went() -> None:
     entry = LedgerEntry("dag/run/redrive", "parked", "2026-01-31T12:00:00+00:00")
-    assert LedgerEntry.from_json(json.loads(entry.to_bytes())) == entry
+    assert LedgerEntry.from_json(json.loads(entry.to_text())) == entry
 
 
 @given(entered=st.lists(st.integers(0, 30)))

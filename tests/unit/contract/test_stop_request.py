@@ -7,9 +7,9 @@ from airflow_provider_kpipe.contract.stop_request import StopRequest
 
 def test_a_request_comes_back_from_the_metadata_of_an_offset() -> None:
     request = StopRequest("attempt-7", "the task was asked to stop")
-    assert StopRequest.from_metadata(request.to_metadata()) == request
+    assert StopRequest.read_text(request.to_text()) == request
 
 
 @pytest.mark.parametrize("metadata", [None, "", "{", "[]", '{"schema_version": 1}'])
 def test_other_metadata_is_no_request(metadata: str | None) -> None:
-    assert StopRequest.from_metadata(metadata) is None
+    assert StopRequest.read_text(metadata) is None
