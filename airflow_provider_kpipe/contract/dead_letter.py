@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from airflow_provider_kpipe.contract.faults import Fault
 
 Header: TypeAlias = tuple[str, bytes | None]
 TimestampKind: TypeAlias = Literal["unknown", "create_time", "log_append_time"]
+TIMESTAMP_KINDS: tuple[TimestampKind, ...] = get_args(TimestampKind)
+"""In the order of the client's numbers for them."""
 
 # A broker counts bytes: what is short in Latin letters may be four times as long in others.
 MESSAGE_BYTES = 2_000

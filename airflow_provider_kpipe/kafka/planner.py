@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.completed_offsets import Spans
@@ -46,7 +47,9 @@ class Wishes:
             if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int) or cap < 1):
                 raise ValueError(f"{name}={cap!r}: a cap is a whole number from 1, or None for no cap")
         if isinstance(self.end, (Committed, Earliest)):
-            raise ValueError("end: use 'latest', a moment, or an offset per partition")
+            raise ValueError(
+                f"end={type(self.end).__name__.lower()!r}: use 'latest', a moment, or an offset per partition"
+            )
 
     @property
     def continues_group(self) -> bool:
@@ -94,13 +97,13 @@ def plan_ranges(wishes: Wishes, snapshot: Snapshot) -> tuple[PartitionRange, ...
 
 def cut(ranges: Sequence[PartitionRange]) -> tuple[PartitionRange, ...]:
     """Cut what is long, so that several tasks share a hot partition."""
-    longest = max(SHORTEST_PIECE, -(-sum(map(len, ranges)) // MOST_PIECES))
-    return tuple(
-        replace(each, cuts=tuple(range(each.start, each.end, -(-len(each) // -(-len(each) // longest)))[1:]))
-        if len(each) > longest
-        else each
-        for each in ranges
-    )
+    longest = max(SHORTEST_PIECE, ceil(sum(map(len, ranges)) / MOST_PIECES))
+    return tuple(_in_pieces(each, ceil(len(each) / longest)) if len(each) > longest else each for each in ranges)
+
+
+def _in_pieces(planned: PartitionRange, pieces: int) -> PartitionRange:
+    size = ceil(len(planned) / pieces)
+    return replace(planned, cuts=tuple(range(planned.start + size, planned.end, size)))
 
 
 def share_fairly(wanted: Mapping[int, int], total: int) -> dict[int, int]:
@@ -123,7 +126,9 @@ def _partitions(wishes: Wishes, snapshot: Snapshot) -> list[int]:
         )
     chosen = chosen.intersection(*named)
     if not chosen:
-        raise PlanError("the wishes name no partition in common: see partitions, start and end")
+        asked = [] if wishes.partitions is None else [wishes.partitions]
+        said = " and ".join(str(sorted(each)) for each in (*asked, *named))
+        raise PlanError(f"partitions, start and end name no partition in common: they name {said}")
     return sorted(chosen)
 
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox.demo_report import Outcome, PartitionOutcome
 from airflow_provider_kpipe.sandbox.errors import SandboxError
 from airflow_provider_kpipe.sandbox.orders import (
     DEAD,
     ENRICHED,
-    PARTITIONS,
     TOPIC,
     Kind,
     kind_of,
@@ -25,8 +25,6 @@ from airflow_provider_kpipe.sandbox.orders import (
     partition_of,
 )
 
-_BATCH = 10_000
-_SILENCE_SECONDS = 30.0
 _KIND_OF_EXCEPTION: Mapping[str, Kind] = {
     "json.decoder.JSONDecodeError": "broken_json",
     "KeyError": "missing_field",
@@ -72,9 +70,9 @@ def read_back(bootstrap_servers: str, group: str, state: str, checkpoint: Mappin
 
 
 def _find(bootstrap_servers: str) -> Found:
-    found = Found()
-    _count_written(read_to_end(bootstrap_servers, ENRICHED, range(PARTITIONS)), found)
-    _count_dead(read_to_end(bootstrap_servers, DEAD, (0,)), found)
+    found, settings = Found(), {"bootstrap.servers": bootstrap_servers}
+    _count_written(_records_of(settings, ENRICHED), found)
+    _count_dead(_records_of(settings, DEAD), found)
     return found
 
 
@@ -103,35 +101,10 @@ def _count_dead(messages: Iterable[Message], found: Found) -> None:
             found.dead[source[0], _KIND_OF_EXCEPTION[headers["kpipe-fault-exception"].decode()]] += 1
 
 
-def read_to_end(bootstrap_servers: str, topic: str, partitions: Sequence[int]) -> Iterator[Message]:
+def _records_of(settings: Mapping[str, str], name: str) -> Iterator[Message]:
     """Every committed record of a topic."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "kpipe-demo",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-            "fetch.wait.max.ms": 50,
-        }
-    )
-    try:
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-        unfinished = set(partitions)
-        silent_since = time.monotonic()
-        while unfinished:
-            messages = consumer.consume(_BATCH, timeout=1.0)
-            if messages:
-                silent_since = time.monotonic()
-            elif time.monotonic() - silent_since > _SILENCE_SECONDS:
-                raise SandboxError(f"{topic!r} at {bootstrap_servers} gave nothing for {_SILENCE_SECONDS:.0f} s")
-            for message in messages:
-                error = message.error()
-                if error is None:
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    unfinished.discard(message.partition() or 0)
-                else:
-                    raise KafkaException(error)
-    finally:
-        consumer.close()
+    with Positions(settings) as positions:
+        topic = positions.topic(name)
+        first, end = (ask(topic, "read_committed") for ask in (positions.earliest, positions.latest))
+    for partition in topic.partitions:
+        yield from read_range(settings, name, PartitionRange(partition, first[partition], end[partition], None))

@@ -1,1 +1,1 @@
-"""What runs on the executors: one partition worker per range of the plan. Never imports Airflow."""
+"""What runs on the executors: a partition worker for the ranges of each writer. Never imports Airflow."""

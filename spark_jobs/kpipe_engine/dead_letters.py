@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias, cast, get_args
+from typing import Protocol, TypeAlias, cast
 
 from airflow_provider_kpipe.contract.dead_letter import (
+    TIMESTAMP_KINDS,
     Coordinates,
     DeadLetter,
     Header,
-    TimestampKind,
     bounded,
 )
 from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
@@ -33,9 +33,6 @@ from kpipe_engine.record import SourceMessage
 from kpipe_engine.restored import RestoredMessage
 
 Write: TypeAlias = Callable[[DeadLetter], DeadLetterMessage]
-
-# In the order of the client's numbers for them.
-_TIMESTAMP_KINDS: tuple[TimestampKind, ...] = get_args(TimestampKind)
 
 
 class DeadLetters(Protocol):
@@ -70,7 +67,7 @@ class DeadLetterTopic:
                 timestamp=message.timestamp()[1],
             )
         except UnwritableRecordError as error:
-            refused = Fault.of(error.__cause__ or error, "kafka", "dead_letter")
+            refused = error.fault("dead_letter")
             raise PartitionStoppedError(_cannot_write(message, self._topic, refused), message.offset()) from error
 
     def _letter(self, message: SourceMessage, fault: Fault) -> DeadLetter:
@@ -82,7 +79,7 @@ class DeadLetterTopic:
             value=message.value(),
             headers=tuple(headers),
             source=Coordinates(
-                message.topic(), message.partition(), message.offset(), timestamp, _TIMESTAMP_KINDS[kind]
+                message.topic(), message.partition(), message.offset(), timestamp, TIMESTAMP_KINDS[kind]
             ),
             fault=bounded(fault),
             pipeline=self._plan.pipeline,

@@ -212,7 +212,9 @@ class AtLeastOnce:
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
         for result in self._source.consumer.commit(offsets=positions, asynchronous=False):
             if result.error is not None:
-                raise ChunkFailedError(f"the offset could not be stored: {result.error}")
+                raise ChunkFailedError(
+                    f"offset {result.offset} of partition {result.partition} could not be stored: {result.error}"
+                )
 
     def close(self) -> None:
         self.acks.close()

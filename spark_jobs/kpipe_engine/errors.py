@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError
 
-from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 
 # The record itself cannot be written: another record may well pass.
 _RECORD_ERRORS = frozenset(
@@ -59,6 +59,9 @@ class PipelineStoppedError(PartitionStoppedError):
 
 class UnwritableRecordError(Exception):
     """The record cannot be written as it is; the cause says why."""
+
+    def fault(self, kind: FaultKind) -> Fault:
+        return Fault.of(self.__cause__ or self, "kafka", kind)
 
 
 class NotDueError(Exception):

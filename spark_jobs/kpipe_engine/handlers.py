@@ -60,7 +60,7 @@ class CopyHandler:
         try:
             self._destination.copy(message)
         except UnwritableRecordError as error:
-            return Fault.of(error.__cause__ or error, "kafka", "destination")
+            return error.fault("destination")
         return None
 
 

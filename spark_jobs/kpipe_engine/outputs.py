@@ -20,7 +20,7 @@ def write_outputs(
         try:
             destination.write(record, message)
         except UnwritableRecordError as error:
-            fault = Fault.of(error.__cause__ or error, "kafka", "destination")
+            fault = error.fault("destination")
             if not written:
                 return fault
             # Some of what came out is on its way already: only a new try leaves it out.

@@ -178,7 +178,10 @@ class PartitionWorker:
     def give_up_chunk(self, failure: ChunkFailedError | KafkaException, tries: int) -> None:
         """Leave nothing of the chunk behind, and go back to what is stored, knowing which records made it fail."""
         if tries == CHUNK_TRIES:
-            raise PartitionStoppedError(f"{CHUNK_TRIES} tries failed: {failure}")
+            raise PartitionStoppedError(
+                f"the chunk from offset {self.lane.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
+                "see to the broker, then run again"
+            )
         log.warning("partition %d: try %d of %d failed: %s", self.lane.partition, tries, CHUNK_TRIES, failure)
         self.lane.known_faults.update(getattr(failure, "faults", {}))
         self.source.renew()

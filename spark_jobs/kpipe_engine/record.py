@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS
 from airflow_provider_kpipe.contract.job import Job
 
 Header: TypeAlias = tuple[str, str | bytes | None]
-
-_TIMESTAMP_KINDS = ("unknown", "create_time", "log_append_time")
 
 
 class SourceMessage(Protocol):
@@ -106,7 +105,7 @@ class Record:
             partition=partition,
             offset=offset,
             timestamp=timestamp,
-            timestamp_kind=_TIMESTAMP_KINDS[kind],
+            timestamp_kind=TIMESTAMP_KINDS[kind],
             leader_epoch=message.leader_epoch(),
             run_key=self._origin.run_key,
             lease_id=f"kafka:{topic}:{partition}",

@@ -116,7 +116,7 @@ class RedriveHandler:
             self._ledger.enter(source_offset, "redriven")
         except UnwritableRecordError as error:
             # Its outputs are on their way already: only a new try leaves them out.
-            fault = Fault.of(error.__cause__ or error, "kafka", "dead_letter")
+            fault = error.fault("dead_letter")
             raise ChunkFailedError(str(fault), {source_offset: fault}) from error
 
     def _park(self, message: SourceMessage) -> None:
@@ -133,7 +133,7 @@ class RedriveHandler:
                 timestamp=message.timestamp()[1],
             )
         except UnwritableRecordError as error:
-            fault = Fault.of(error.__cause__ or error, "kafka", "dead_letter")
+            fault = error.fault("dead_letter")
             raise ChunkFailedError(str(fault), {message.offset(): fault}) from error
 
     def _first_stuck(self, messages: Sequence[SourceMessage], known_faults: KnownFaults) -> int | None:

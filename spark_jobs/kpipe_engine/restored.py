@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias, get_args
+from typing import TypeAlias
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter, TimestampKind
+from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS, DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.redrive import RedriveTarget, home_of
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, Destination
 from kpipe_engine.record import Header, SourceMessage
-
-# In the order of the client's numbers for them.
-_TIMESTAMP_KINDS = get_args(TimestampKind)
 
 
 class RestoredMessage:
@@ -52,7 +49,7 @@ class RestoredMessage:
         source = self._letter.source
         if source.timestamp < 0:
             return self.original.timestamp()
-        return _TIMESTAMP_KINDS.index(source.timestamp_kind), source.timestamp
+        return TIMESTAMP_KINDS.index(source.timestamp_kind), source.timestamp
 
     def leader_epoch(self) -> int | None:
         return self.original.leader_epoch()
