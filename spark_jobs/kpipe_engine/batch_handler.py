@@ -51,8 +51,9 @@ class BatchHandler:
             self._recount(messages[:handled], known_faults, counts, named)
         return handled
 
-    def rest(self) -> None:
-        self._retries.rest()
+    @property
+    def waits(self) -> float:
+        return self._retries.waits
 
     def close(self) -> None:
         self._segments.close()

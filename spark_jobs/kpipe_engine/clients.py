@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError
+from confluent_kafka import Consumer, KafkaError
 
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
@@ -48,6 +48,12 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
         # Anything else would silently read from the beginning when the start has left the topic.
         "auto.offset.reset": "error",
     }
+
+
+def group_reader(settings: Settings, plan: Plan, slot: int) -> Consumer:
+    """Reads what is stored for the pieces of a slot; it never joins their group."""
+    group = progress_group_of(plan.group, slot)
+    return Consumer({**QUICK_START, "log_level": 3, **settings, "group.id": group, "enable.auto.commit": False})
 
 
 def producer_settings(settings: Settings, destination: KafkaDestination) -> dict[str, Any]:

@@ -48,8 +48,9 @@ class ConcurrentHandler:
             counts.read += 1
         return len(messages)
 
-    def rest(self) -> None:
-        self._retries.rest()
+    @property
+    def waits(self) -> float:
+        return self._retries.waits
 
     def close(self) -> None:
         self._crew.close()

@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.deadline import returns_within
-from kpipe_engine.errors import ChunkFailedError, is_record_error
+from kpipe_engine.errors import ChunkFailedError, is_record_error, may_be_fenced
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 
@@ -77,6 +77,9 @@ class Acknowledgements:
         refused, self._refused = self._refused, []
         if not refused:
             return
+        for error, *_ in refused:
+            if may_be_fenced(error):
+                raise KafkaException(error)
         faults = {
             offset: Fault.of(KafkaException(error), "kafka", kind)
             for error, offset, kind in refused

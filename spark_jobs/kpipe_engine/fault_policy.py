@@ -29,7 +29,7 @@ class FaultPolicy:
     def take(self, message: SourceMessage, fault: Fault, counts: Counts) -> None:
         action = self._choose(fault, message)
         if action == "dead_letter":
-            self._watch.allow_dead_letter(counts, message.offset())
+            self._watch.allow_dead_letter(message.offset())
             self._dead_letters.take(message, fault)
             counts.dead_lettered += 1
         elif action == "skip":

@@ -50,8 +50,10 @@ class CopyHandler:
             handled += 1
         return handled
 
-    def rest(self) -> None:
+    @property
+    def waits(self) -> float:
         """Nothing is tried again here."""
+        return 0.0
 
     def close(self) -> None:
         """Nothing is held."""
@@ -101,8 +103,9 @@ class SegmentHandler:
             handled += 1
         return handled
 
-    def rest(self) -> None:
-        self._retries.rest()
+    @property
+    def waits(self) -> float:
+        return self._retries.waits
 
     def close(self) -> None:
         self._segments.close()

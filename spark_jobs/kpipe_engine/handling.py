@@ -18,8 +18,9 @@ class Handler(Protocol):
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """How many of the messages were handled before the clock passed `until`."""
 
-    def rest(self) -> None:
-        """Wait, between two chunks, for what should not be tried yet."""
+    @property
+    def waits(self) -> float:
+        """For how many seconds the next record should not be tried; waited for between two chunks."""
 
     def close(self) -> None:
         """Let go of what user code holds."""

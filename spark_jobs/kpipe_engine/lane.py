@@ -53,6 +53,12 @@ class Lane:
         return self.ended is None and self.stored < self.range.end
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nothing is left to do or to store. What a fault has ended is done only once that is stored: a chunk
+        that comes to nothing takes the end of a partition with it."""
+        return not (self.works or self.has_news)
+
+    @property
     def has_news(self) -> bool:
         """Whether there is something to store: an offset, or that it ended."""
         if self.ended == "revoked":

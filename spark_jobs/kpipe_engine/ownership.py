@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.ownership import take_on
-from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
-from kpipe_engine.clients import QUICK_START
+from kpipe_engine.clients import QUICK_START, group_reader
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
 
@@ -55,14 +54,9 @@ class Ownership:
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
-        later = []
-        for partition, held in self._held(partitions, 0).items():
-            found = StoredProgress.read_text(held.metadata)
-            mine = self._lease if self._slot == 0 else self._lease.of_attempt
-            if found is not None and found.lease is not None:
-                theirs = found.lease if self._slot == 0 else found.lease.of_attempt
-                later += [partition] if theirs > mine else []
-        return later
+        held = self._held(partitions, self._slot)
+        claims = held if self._slot == 0 else self._held(partitions, 0)
+        return [each for each in partitions if self._is_later(held[each]) or self._is_claimed(claims[each])]
 
     def position(self, lane: Lane) -> TopicPartition:
         """What is stored for a lane: its offset, and our lease on it."""
@@ -79,11 +73,21 @@ class Ownership:
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
         claimed = StoredProgress.read_text(claim.metadata)
-        if claimed is None or claimed.lease is None or claimed.lease.of_attempt > self._lease.of_attempt:
+        if claimed is None or claimed.lease is None or self._is_claimed(claim) or self._is_later(held):
             owner = claimed.run_key if claimed else "that nobody knows"
             return PartitionProgress.revoked(lane.range, owner)
         found = PartitionProgress.of(lane.range, self._plan.run_key, _stored(held), held.metadata)
         return found.with_done(claimed.done)
+
+    def _is_later(self, held: TopicPartition) -> bool:
+        """Whether somebody has put a later lease where ours belongs: a newer run, or a newer try of this task."""
+        found = StoredProgress.read_text(held.metadata)
+        return found is not None and found.lease is not None and found.lease > self._lease
+
+    def _is_claimed(self, claim: TopicPartition) -> bool:
+        """Whether the lease beside the first piece is that of a newer run or attempt."""
+        found = StoredProgress.read_text(claim.metadata)
+        return found is not None and found.lease is not None and found.lease.of_attempt > self._lease.of_attempt
 
     def _completed_in_pieces(self, partition: int, found: StoredProgress) -> list[Span]:
         """What a run before has completed beyond its first piece. Its workers are fenced before it is read."""
@@ -103,21 +107,17 @@ class Ownership:
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """What the group of a slot holds."""
         asked = [TopicPartition(self._plan.topic, partition) for partition in partitions]
-        consumer = self._source.consumer if slot == self._slot else self._visitor(slot)
+        own = slot == self._slot
+        consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)
         try:
             answers = consumer.committed(asked, timeout=ANSWER_SECONDS)
         finally:
-            if slot != self._slot:
+            if not own:
                 consumer.close()
         for each in answers:
             if each.error is not None:
                 raise KafkaException(each.error)
         return {each.partition: each for each in answers}
-
-    def _visitor(self, slot: int) -> Consumer:
-        group = progress_group_of(self._plan.group, slot)
-        settings = {**QUICK_START, "log_level": 3, **self._settings.source}
-        return Consumer({**settings, "group.id": group, "enable.auto.commit": False})
 
 
 def _stored(held: TopicPartition) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaException
 
@@ -32,6 +32,7 @@ READ_RECORDS = 1_000
 CHUNK_TRIES = 5
 # From fencing a predecessor to the lease beside the stored offset takes a tenth of it.
 LEASE_SECONDS = 1.0
+LONGEST_REST_SECONDS = 5.0
 
 
 class PartitionWorker:
@@ -52,7 +53,7 @@ class PartitionWorker:
             settings.destination, job, ranges[0], self.source, self.ownership, self.admission
         )
         self.events = choose_events(job, settings.destination)
-        self.watch = choose_watch(job, [each.partition for each in ranges], self.source)
+        self.watch = choose_watch(job, settings.source, ranges, lambda: [lane.counts for lane in self.lanes])
         destination = Destination(job.pipeline.destination, self.delivery)
         faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
@@ -70,7 +71,7 @@ class PartitionWorker:
             self.open()
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
-            for lane in self.working:
+            for lane in self.unsettled:
                 lane.end("stopped", str(stop))
                 self.events.tell("faulted", lane, reason=lane.reason)
         finally:
@@ -81,9 +82,17 @@ class PartitionWorker:
     def working(self) -> list[Lane]:
         return [lane for lane in self.lanes if lane.works]
 
+    @property
+    def unsettled(self) -> list[Lane]:
+        return [lane for lane in self.lanes if not lane.is_settled]
+
     def open(self) -> None:
-        """Fence off whoever wrote before, then see what is stored, and put our lease on it."""
+        """Fence off whoever wrote before, and take the partitions on."""
         self.delivery.open()
+        self.until_it_works(self.take_on)
+
+    def take_on(self, lanes: Sequence[Lane]) -> None:
+        """See what is stored, and put our lease on it."""
         self.go_back()
         self.delivery.begin()
         # Also of what is complete: it may be another run that completed it.
@@ -98,27 +107,31 @@ class PartitionWorker:
     def go_back(self) -> None:
         """To what is stored; a partition that somebody else has taken on meanwhile is revoked."""
         self.source.forget()
-        for lane in self.ownership.look(self.working):
+        for lane in self.ownership.look(self.unsettled):
             self.events.tell("revoked", lane, reason=lane.reason)
 
     def run_chunks(self) -> None:
+        while self.unsettled:
+            self.until_it_works(self.run_chunk)
+
+    def until_it_works(self, step: Callable[[Sequence[Lane]], None]) -> None:
+        """Try something again, with one partition and from what is stored, unless somebody else has it by then."""
         tries = 0
-        while self.working:
+        while not tries or self.unsettled:
             try:
-                self.run_chunk(self.working[:1] if tries else self.working)
+                step(self.working[:1] if tries else self.working)
                 if tries:
-                    tries = 0
-                    for lane in self.lanes:
-                        lane.known_faults.clear()
-                    self.delivery.renew(tracing=False)
+                    self.forget_failures()
+                return
             except (ChunkFailedError, KafkaException) as failure:
                 tries += 1
                 self.give_up_chunk(failure, tries)
 
     def run_chunk(self, lanes: Sequence[Lane]) -> None:
         """Admit → segments → produce → acknowledge → store."""
-        for lane in lanes:
-            lane.handler.rest()
+        # While all of them wait for a next try, somebody looks at the run now and then.
+        waits = min((lane.handler.waits for lane in lanes), default=0.0)
+        self.orders.wait(min(waits, LONGEST_REST_SECONDS))
         self.delivery.begin()
         self.fill(Chunk(self.pipeline.chunk_records, self.pipeline.chunk_seconds, self.orders), lanes)
         if reason := self.orders.reason:
@@ -132,7 +145,8 @@ class PartitionWorker:
             begun = time.monotonic()
             try:
                 self.watch.look()
-                self.admit(self.lane, chunk)
+                if not self.lane.handler.waits:
+                    self.admit(self.lane, chunk)
             except PartitionStoppedError as stop:
                 self.lane.stop(stop)
                 if isinstance(stop, PipelineStoppedError):
@@ -147,14 +161,16 @@ class PartitionWorker:
             self.source.start_at(lane.range, lane.handled, lane.skips)
             lane.handled = self.source.next_offset
             self.events.tell("started", lane)
-        while not chunk.is_full and not self.source.finished:
-            messages = self.source.read(chunk.room(READ_RECORDS))
-            handled = lane.handler.handle(messages, lane.counts, lane.known_faults, chunk.until_after(messages))
-            self.source.give_back(messages[handled:])
-            self.delivery.acks.serve()
-            lane.handled = self.source.next_offset
-            chunk.add(handled, of=len(messages))
-        lane.counts.lost += self.source.take_lost()
+        try:
+            while not chunk.is_full and not self.source.finished:
+                messages = self.source.read(chunk.room(READ_RECORDS))
+                handled = lane.handler.handle(messages, lane.counts, lane.known_faults, chunk.until_after(messages))
+                self.source.give_back(messages[handled:])
+                self.delivery.acks.serve()
+                lane.handled = self.source.next_offset
+                chunk.add(handled, of=len(messages))
+        finally:
+            lane.counts.lost += self.source.take_lost()
 
     def store(self) -> None:
         """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
@@ -189,9 +205,16 @@ class PartitionWorker:
             # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
             self.orders.wait(LEASE_SECONDS)
             self.go_back()
-        if self.working:
+        if self.unsettled:
             self.delivery.renew(tracing=True)
             self.go_back()
+
+    def forget_failures(self) -> None:
+        for lane in self.lanes:
+            lane.known_faults.clear()
+        self.delivery.renew(tracing=False)
+        # Whoever opens a producer looks: a newer run may have come in between.
+        self.go_back()
 
     def pause(self) -> None:
         self.source.pause()
@@ -206,4 +229,5 @@ class PartitionWorker:
             lane.handler.close()
         self.delivery.close()
         self.source.close()
+        self.watch.close()
         self.events.close()

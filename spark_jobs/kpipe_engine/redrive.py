@@ -63,8 +63,9 @@ class RedriveHandler:
             raise PartitionStoppedError(self._refused(refused, known_faults[refused]), refused)
         return handled
 
-    def rest(self) -> None:
-        self._inner.rest()
+    @property
+    def waits(self) -> float:
+        return self._inner.waits
 
     def close(self) -> None:
         self._inner.close()

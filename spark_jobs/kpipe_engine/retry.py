@@ -55,12 +55,11 @@ class Retries:
         counts.retried += 1
         due = time.monotonic() + delay
         if due > until:
-            self._due = min(self._due or due, due)
+            self._due = min(self._due, due) if self.waits else due
             raise NotDueError
         return delay
 
-    def rest(self) -> None:
-        """Wait, between two chunks, for a record that is not due yet."""
-        if self._due:
-            self._orders.wait(self._due - time.monotonic())
-            self._due = 0.0
+    @property
+    def waits(self) -> float:
+        """For how many seconds no record is due."""
+        return max(0.0, self._due - time.monotonic()) if self._due else 0.0

@@ -75,16 +75,15 @@ def test_an_error_that_is_not_worth_it_is_the_fault_at_once(clock: Clock) -> Non
     assert (fault.attempts, fault.exception_class) == (2, "ValueError")
 
 
-def test_a_wait_that_is_longer_than_the_chunk_is_slept_between_chunks(clock: Clock) -> None:
+def test_a_wait_that_is_longer_than_the_chunk_is_for_between_chunks(clock: Clock) -> None:
     retries, counts = Retries(RetryPolicy.fixed(2, 30), YieldOrders()), Counts()
     with pytest.raises(NotDueError):
         retries.fault_or_wait(5, error(ValueError("no")), counts, until=103.0)
     assert clock.slept == []
     clock.now += 4
-    retries.rest()
-    assert clock.slept == [26]
-    retries.rest()
-    assert clock.slept == [26]
+    assert retries.waits == 26
+    clock.now += 26
+    assert retries.waits == 0
     fault = retries.fault_or_wait(5, error(ValueError("again")), counts, until=140.0)
     assert fault is not None
     assert fault.attempts == 2
