@@ -19,6 +19,11 @@ install_debian() {
 }
 
 java_major() { "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1; }
+has_java() {
+    local major
+    major=$(java_major || true)
+    [ "${major:-0}" -ge 17 ]
+}
 find_python() {
     for name in python3.12 python3.11 python3; do
         if "$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
@@ -28,8 +33,12 @@ find_python() {
     done
 }
 
-major=$(java_major || true)
-[ "${major:-0}" -ge 17 ] || install_debian openjdk-17-jre-headless
+# Debian's default: Java 17 on Debian 12, 21 on Debian 13. Beside a JAVA_HOME that is too old it would not count.
+has_java || install_debian default-jre-headless || true
+if ! has_java; then
+    say "install Java 17 or later${JAVA_HOME:+, and point JAVA_HOME at it instead of $JAVA_HOME}, then run make again"
+    exit 1
+fi
 
 python=$(find_python)
 if [ -z "$python" ]; then

@@ -70,7 +70,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
         found.append(f"{place} has {executable} of version {version or 'unknown'}")
     raise SandboxError(
         f"Java {MINIMUM_JAVA} or later is needed, but {', and '.join(found)}: install one"
-        " (Debian: apt-get install openjdk-17-jre-headless) or point JAVA_HOME at one"
+        " (Debian: apt-get install default-jre-headless) or point JAVA_HOME at one"
     )
 
 

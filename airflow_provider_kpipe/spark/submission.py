@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +18,19 @@ from airflow_provider_kpipe.contract.job import DRIVER_IS_UP, Job, KafkaSettings
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 from airflow_provider_kpipe.spark.application import application_file, ship, write_engine_archive
 from airflow_provider_kpipe.spark.environment import submit_environment
+from airflow_provider_kpipe.spark.private_folder import PrivateFolder
 from airflow_provider_kpipe.spark.properties import spark_properties, write_properties
 
 _LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
+
+# Arguments become options of spark-submit, which go above the properties file and what kpipe forces in it.
+_NOT_SUBMIT_OPTIONS: Mapping[str, str] = {
+    "conf": "put its properties into spark_conf",
+    "conn_id": "name the Spark connection by the conn_id of the operator (spark_conn_id of the task group)",
+    "name": "remove it, the job is named after its pipeline",
+    "properties_file": "put its properties into spark_conf",
+    "py_files": "name the modules by py_files of the operator",
+}
 
 
 class KpipeSubmitHook(SparkSubmitHook):
@@ -77,6 +85,7 @@ class Submission:
         py_files: Sequence[str],
         submit_options: Mapping[str, Any],
     ) -> None:
+        _check_options(submit_options)
         self._job, self._kafka = job, kafka
         self._conn_id, self._name = conn_id, name
         self._spark_conf, self._py_files = spark_conf, py_files
@@ -84,9 +93,10 @@ class Submission:
         self._variables = dict(submit_options.get("env_vars") or {})
         self._submit_options = {name: value for name, value in submit_options.items() if name != "env_vars"}
         self._hook: KpipeSubmitHook | None = None
+        self._private_folder = PrivateFolder()
 
     def __enter__(self) -> Self:
-        self._folder = Path(tempfile.mkdtemp(prefix="kpipe-run-"))
+        self._folder = self._private_folder.__enter__()
         return self
 
     def __exit__(
@@ -94,7 +104,7 @@ class Submission:
     ) -> None:
         if error is not None:
             self.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._private_folder.__exit__(kind, error, trace)
 
     def run(self) -> None:
         """Submit and wait; the hook raises if Spark fails."""
@@ -130,3 +140,9 @@ class Submission:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _check_options(submit_options: Mapping[str, Any]) -> None:
+    for name, instead in _NOT_SUBMIT_OPTIONS.items():
+        if name in submit_options:
+            raise ValueError(f"submit_options sets {name!r}, which kpipe sets itself: {instead}")

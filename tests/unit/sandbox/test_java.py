@@ -49,7 +49,7 @@ def test_without_a_java_the_error_says_what_was_found_and_what_to_install(tmp_pa
     assert str(raised.value) == (
         f"Java 17 or later is needed, but JAVA_HOME={tmp_path}/none has no java,"
         f" and PATH has {old} of version 11:"
-        " install one (Debian: apt-get install openjdk-17-jre-headless) or point JAVA_HOME at one"
+        " install one (Debian: apt-get install default-jre-headless) or point JAVA_HOME at one"
     )
 
 

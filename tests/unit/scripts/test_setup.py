@@ -28,11 +28,19 @@ def program(folder: Path, name: str, script: str) -> None:
     path.chmod(0o755)
 
 
-def set_up(machine: Path, venv: Path) -> subprocess.CompletedProcess[str]:
+def be_root(machine: Path, installs: str | None) -> None:
+    """On a machine without Java, whose apt-get installs a java of this version, or fails."""
+    says = machine / "java-says"
+    program(machine, "id", "echo 0")
+    program(machine, "java", f"cat {says} >&2")
+    program(machine, "apt-get", f"echo 'openjdk version \"{installs}\"' >{says}" if installs else "exit 100")
+
+
+def set_up(machine: Path, venv: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     return subprocess.run(
         ["bash", str(SETUP), str(venv)],
-        env={**environment, "PATH": str(machine)},
+        env={**environment, **variables, "PATH": str(machine)},
         capture_output=True,
         text=True,
         check=False,
@@ -49,10 +57,38 @@ def test_where_java_is_missing_or_old_it_says_in_one_line_what_to_install(
     ended = set_up(machine, tmp_path / "venv")
     assert ended.returncode == 1
     said = [line for line in ended.stderr.splitlines() if line.startswith("setup:")]
-    assert said == [
-        "setup: install openjdk-17-jre-headless first (on Debian: sudo apt-get install openjdk-17-jre-headless)"
-    ]
+    assert said == ["setup: install default-jre-headless first (on Debian: sudo apt-get install default-jre-headless)"]
     assert not (tmp_path / "venv").exists()
+
+
+@pytest.mark.parametrize("installs", [None, "11.0.2"])
+def test_where_java_cannot_be_installed_it_says_in_one_line_what_to_do(
+    machine: Path, tmp_path: Path, installs: str | None
+) -> None:
+    be_root(machine, installs)
+    ended = set_up(machine, tmp_path / "venv")
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == "setup: install Java 17 or later, then run make again"
+    assert not (tmp_path / "venv").exists()
+
+
+def test_a_java_home_that_stays_too_old_is_named(machine: Path, tmp_path: Path) -> None:
+    be_root(machine, "21.0.7")
+    home = tmp_path / "old"
+    (home / "bin").mkdir(parents=True)
+    program(home / "bin", "java", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2")
+    ended = set_up(machine, tmp_path / "venv", JAVA_HOME=str(home))
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        f"setup: install Java 17 or later, and point JAVA_HOME at it instead of {home}, then run make again"
+    )
+
+
+def test_where_java_is_missing_root_installs_the_default_one_and_goes_on(machine: Path, tmp_path: Path) -> None:
+    be_root(machine, "21.0.7")
+    ended = set_up(machine, tmp_path / "venv")
+    said = [line for line in ended.stderr.splitlines() if line.startswith("setup: install")]
+    assert said == ["setup: installing default-jre-headless", "setup: installing python3 python3-venv"]
 
 
 def test_where_python_is_too_old_it_says_so(machine: Path, tmp_path: Path) -> None:

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
+
+
+@pytest.fixture(autouse=True)
+def temp_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A temp folder of the test's own: a submission cleans up in it what others have left."""
+    folder = tmp_path_factory.mktemp("temp")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
 
 
 @pytest.fixture

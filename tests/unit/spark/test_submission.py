@@ -119,6 +119,36 @@ def test_nothing_is_left_behind_after_an_error(job: Job) -> None:
     assert not folder.exists()
 
 
+def test_the_secrets_of_a_submission_that_was_killed_are_gone_when_the_next_one_starts(
+    submit: Submit, temp_folder: Path
+) -> None:
+    abandoned = temp_folder / "kpipe-run-killed"
+    abandoned.mkdir()
+    for name in ("lock", "kpipe.properties"):
+        (abandoned / name).touch()
+    submit()
+    assert list(temp_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "instead"),
+    [
+        ("conf", {"spark.speculation": "true"}, "spark_conf"),
+        ("conn_id", "spark_other", "conn_id of the operator"),
+        ("name", "mine", "remove it"),
+        ("properties_file", "my.properties", "spark_conf"),
+        ("py_files", "segments.py", "py_files of the operator"),
+    ],
+)
+def test_an_option_that_goes_past_kpipes_own_is_refused_before_anything_starts(
+    submit: Submit, started: list[FakeProcess], temp_folder: Path, name: str, value: Any, instead: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^submit_options sets '{name}', which kpipe sets itself: .*{instead}"):
+        submit(**{name: value})
+    assert started == []
+    assert list(temp_folder.iterdir()) == []
+
+
 def test_a_job_that_never_started_is_killed_without_ado(job: Job) -> None:
     options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
     assert Submission(job, KAFKA, **options).kill() is None  # type: ignore[func-returns-value]
