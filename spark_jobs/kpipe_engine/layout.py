@@ -42,18 +42,30 @@ def lay_out(plan: Plan, scaling: PartitionScaling, slots: int) -> Layout:
 
 
 def _interleaved(blocks: Sequence[Block], slots: int, most: int) -> tuple[Task, ...]:
-    """As many tasks as there are slots, each with its share of the blocks and of those at work."""
+    """As many tasks as there are slots, each with its share of the places at which blocks are worked on."""
     count = min(slots, most, len(blocks))
-    shares = share_evenly(blocks, count)
-    at_once = [1] * count
-    for _ in range(most - count):
-        # A place goes to where the most blocks would wait.
-        index = max(range(count), key=lambda each: len(shares[each]) - at_once[each])
-        if at_once[index] < len(shares[index]):
-            at_once[index] += 1
+    places = share_evenly(blocks, min(most, len(blocks), count * MOST_AT_ONCE_IN_A_TASK))
+    tasks: list[list[Block]] = [[] for _ in range(count)]
+    at_once = [0] * count
+    heap = [(0, index) for index in range(count)]
+    for place in sorted(places, key=_work_in, reverse=True):
+        load, index = heapq.heappop(heap)
+        tasks[index] += place
+        at_once[index] += 1
+        if at_once[index] < MOST_AT_ONCE_IN_A_TASK:
+            heapq.heappush(heap, (load + _work_in(place), index))
     return tuple(
-        Task(share, min(places, MOST_AT_ONCE_IN_A_TASK)) for share, places in zip(shares, at_once, strict=True)
+        Task(tuple(sorted(own, key=_size_of, reverse=True)), most_of_it)
+        for own, most_of_it in zip(tasks, at_once, strict=True)
     )
+
+
+def _size_of(block: Block) -> int:
+    return sum(map(len, block))
+
+
+def _work_in(blocks: Sequence[Block]) -> int:
+    return sum(map(_size_of, blocks))
 
 
 def share_evenly(blocks: Sequence[Block], count: int) -> list[tuple[Block, ...]]:
@@ -63,5 +75,5 @@ def share_evenly(blocks: Sequence[Block], count: int) -> list[tuple[Block, ...]]
     for block in blocks:
         load, index = heapq.heappop(heap)
         shares[index].append(block)
-        heapq.heappush(heap, (load + sum(map(len, block)), index))
+        heapq.heappush(heap, (load + _size_of(block), index))
     return [tuple(share) for share in shares]

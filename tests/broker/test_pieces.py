@@ -85,6 +85,22 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
     assert sorted(ids(bench)) == list(range(100))
 
 
+def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        scaling=RELAXED,
+        segments=["faulty_kit:odd_ones_fail"],
+        max_dead_letters=15,
+        chunk_records=10,
+    )
+    fill(bench.bootstrap, bench.topic, numbered(100))
+    plan = bench.plan()
+    claim(bench, plan)
+    letters = [piece(bench, plan, slot).run()[0].counts.dead_lettered for slot in (0, 1, 2)]
+    assert letters == [12, 3, 0]
+    assert "more than max_dead_letters=15" in (progress(bench, plan).stopped or "")
+
+
 def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker: SandboxBroker) -> None:
     bench = make(broker)
     plan = bench.plan()

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from pipelines import Bench
-from topics import committed, fill, numbered, read_all
+from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.policies import RetryPolicy
@@ -157,6 +157,14 @@ def test_the_budget_counts_the_dead_letters_of_all_partitions(broker: SandboxBro
     first, second = bench.work(plan, 0, 1)
     assert (first.counts.dead_lettered, first.complete) == (4, True)
     assert (second.counts.dead_lettered, second.complete) == (1, False)
+
+
+def test_the_budget_counts_the_partitions_that_share_a_writer(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"], max_dead_letters=5)
+    fill(bench.bootstrap, bench.topic, [Sent(b"{broken", partition=number % 2) for number in range(8)])
+    first, second = bench.worker(bench.plan(), 0, 1).run()
+    assert (first.counts.dead_lettered, second.counts.dead_lettered) == (4, 1)
+    assert len(read_all(bench.bootstrap, bench.dead)) == 5
 
 
 def test_a_ratio_of_dead_letters_stops_the_pipeline(broker: SandboxBroker) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from itertools import chain
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
-from kpipe_engine.layout import MOST_AT_ONCE_IN_A_TASK, Layout, lay_out, share_evenly
+from kpipe_engine.layout import MOST_AT_ONCE_IN_A_TASK, Layout, Task, lay_out, share_evenly
 
 LENGTHS = st.lists(st.integers(1, 10**7), min_size=1, max_size=60)
 
@@ -72,14 +73,45 @@ def test_interleaved_partitions_never_exceed_the_limit(lengths: list[int], slots
 
 
 @settings(max_examples=300, deadline=None)
+@given(lengths=LENGTHS, slots=st.integers(1, 8), most=st.integers(1, 40))
+def test_interleaved_partitions_take_little_more_than_the_best_possible(
+    lengths: list[int], slots: int, most: int
+) -> None:
+    scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
+    layout = lay_out(plan(*lengths), scaling, slots)
+    places = sum(task.at_once for task in layout.tasks)
+    assert max(map(makespan, layout.tasks)) <= best_possible(lengths, places) * 1.3
+
+
+@pytest.mark.parametrize(
+    ("lengths", "most", "longest"), [([6, 6, 6, *[1] * 6], 3, 8), ([6, 1, 1, 6, 1, 6, 6, 6, 1, 2], 6, 6)]
+)
+def test_places_go_to_where_the_work_is(lengths: list[int], most: int, longest: int) -> None:
+    scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
+    assert max(map(makespan, lay_out(plan(*lengths), scaling, slots=2).tasks)) == longest
+
+
+def makespan(task: Task) -> int:
+    """How long a task takes whose threads take the next block when they are done with one."""
+    free = [0] * task.at_once
+    for block in task.blocks:
+        heapq.heapreplace(free, free[0] + sum(map(len, block)))
+    return max(free)
+
+
+@settings(max_examples=300, deadline=None)
 @given(lengths=LENGTHS, count=st.integers(1, 10))
 def test_shares_are_close_to_the_best_possible(lengths: list[int], count: int) -> None:
     shares = share_evenly([(PartitionRange(0, 0, each, None),) for each in sorted(lengths, reverse=True)], count)
     longest = max(sum(map(len, chain.from_iterable(share))) for share in shares)
+    assert longest <= best_possible(lengths, count) * 1.3
+
+
+def best_possible(lengths: list[int], count: int) -> float:
+    """No division of the lengths can do better."""
     ordered = sorted(lengths, reverse=True)
     # Of `each * count + 1` lengths, one share gets one more than `each` of them, whatever the division.
     crowded = (
         sum(ordered[each * count - each : each * count + 1]) for each in range(1, (len(ordered) - 1) // count + 1)
     )
-    possible = max(sum(lengths) / count, ordered[0], *crowded)
-    assert longest <= possible * 1.3
+    return max(sum(lengths) / count, ordered[0], *crowded)

@@ -1,0 +1,104 @@
+"""A fault that ends a partition in a chunk which comes to nothing has ended nothing: its records were not written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import faulty_kit
+import pytest
+from pipelines import Bench
+from topics import fill, numbered, read_all
+
+from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.errors import ChunkFailedError
+from kpipe_engine.yielding import YieldOrders
+
+both_deliveries = pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+
+
+def ids(bench: Bench) -> list[int]:
+    return sorted(json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output))
+
+
+@both_deliveries
+def test_a_fault_while_the_chunk_is_given_up(
+    broker: SandboxBroker, delivery: Delivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaling = PartitionScaling(rebalance_mode="stop_accepting_new_work_and_yield")
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        delivery=delivery,
+        segments=["faulty_kit:fails_at_five"],
+        dead_letter=None,
+        scaling=scaling,
+    )
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    plan, orders, fails_at_five = bench.plan(), YieldOrders(), faulty_kit.fails_at_five
+
+    def stopped_at_five(record: Any) -> Any:
+        if json.loads(record.value)["id"] == 5:
+            orders.ask("somebody stopped the task")
+        return fails_at_five(record)
+
+    monkeypatch.setattr(faulty_kit, "fails_at_five", stopped_at_five)
+    (given_up,) = bench.work(plan, orders=orders)
+    assert (given_up.state, given_up.next_offset) == ("yielded", 0)
+
+    monkeypatch.undo()
+    (stopped,) = bench.work(plan, attempt="second")
+    assert (stopped.state, stopped.next_offset, stopped.counts.written) == ("stopped", 5, 5)
+    # At least once, what was on its way when the chunk was given up may have arrived.
+    assert ids(bench) == [0, 1, 2, 3, 4] if delivery == "exactly_once" else set(ids(bench)) == {0, 1, 2, 3, 4}
+
+
+@both_deliveries
+def test_a_fault_beside_another_partition_whose_chunk_fails(
+    broker: SandboxBroker, delivery: Delivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        partitions=2,
+        delivery=delivery,
+        segments=["faulty_kit:fails_at_five"],
+        dead_letter=None,
+    )
+    # The even ones are in partition 0, and the fault is in partition 1.
+    fill(bench.bootstrap, bench.topic, numbered(20, partitions=2))
+    worker = bench.worker(bench.plan(), 0, 1)
+    fail_the_second_store(worker, monkeypatch)
+
+    even, odd = worker.run()
+
+    assert (even.state, even.next_offset) == ("complete", 10)
+    assert (odd.state, odd.next_offset, odd.counts.written) == ("stopped", 2, 2)
+    found = ids(bench)
+    assert set(found) == {*range(0, 20, 2), 1, 3}
+    assert len(found) == len(set(found)) or delivery == "at_least_once"
+
+
+def test_a_partition_that_cannot_be_taken_on_at_once_is_tried_again(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    worker = bench.worker(bench.plan())
+    fail_the_second_store(worker, monkeypatch, stores=0)
+    (progress,) = worker.run()
+    assert progress.complete
+    assert ids(bench) == list(range(10))
+
+
+def fail_the_second_store(worker: Any, monkeypatch: pytest.MonkeyPatch, stores: int = 1) -> None:
+    """The first one is the lease's."""
+    store, left = worker.delivery.store, [stores]
+
+    def fail_once(positions: list[Any]) -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            raise ChunkFailedError("the broker did not answer")
+        store(positions)
+
+    monkeypatch.setattr(worker.delivery, "store", fail_once)
