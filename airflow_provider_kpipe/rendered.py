@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from airflow_provider_kpipe.contract.form_fields import each_name_once
+
 EMPTY: tuple[Any, ...] = (None, "", "None")
 
 
@@ -14,7 +16,7 @@ def rendered(value: Any) -> Any:
     if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
         return value
     try:
-        return json.loads(value)
+        return json.loads(value, object_pairs_hook=each_name_once)
     except json.JSONDecodeError as error:
         raise ValueError(f"{value!r} looks like JSON, but is none: {error}") from error
 

@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.form_fields import (
     refuse_unknown,
     yes_or_no,
 )
-from airflow_provider_kpipe.contract.offsets import Latest, OffsetLimit
+from airflow_provider_kpipe.contract.offsets import Explicit, Latest, OffsetLimit
 
 FIELDS = (
     "window_start",
@@ -44,10 +44,13 @@ class BackfillRequest:
     def from_form(cls, form: Mapping[str, Any]) -> BackfillRequest:
         refuse_unknown(form, FIELDS)
         start, end = _limits(form)
+        partitions = _partitions(form.get("partitions"))
+        if isinstance(start, Explicit):
+            _check_named(partitions or (), start)
         return cls(
             start=start,
             end=end,
-            partitions=_partitions(form.get("partitions")),
+            partitions=partitions,
             max_records=number_from_one("max_records", form.get("max_records")),
             dry_run=yes_or_no("dry_run", form.get("dry_run", False)),
             publish=yes_or_no("publish", form.get("publish", False)),
@@ -70,6 +73,14 @@ def _limits(form: Mapping[str, Any]) -> tuple[OffsetLimit, OffsetLimit]:
         "Nothing says where to start. Fill in window_start (a date and time), "
         'or start_offsets (an offset per partition, such as {"0": 1200}).'
     )
+
+
+def _check_named(partitions: tuple[int, ...], start: Explicit) -> None:
+    for partition in partitions:
+        if partition not in start.offsets:
+            raise FormError(
+                f"partitions names {partition}, and start_offsets does not. Give it an offset there, or leave it out."
+            )
 
 
 def _window(form: Mapping[str, Any]) -> tuple[OffsetLimit, OffsetLimit]:

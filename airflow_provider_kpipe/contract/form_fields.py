@@ -56,13 +56,23 @@ def offset_range(form: Mapping[str, Any]) -> tuple[Explicit | None, Explicit | N
 
 def offset_per_partition(name: str, value: Any) -> Explicit:
     try:
-        document = json.loads(value) if isinstance(value, str) else value
+        document = json.loads(value, object_pairs_hook=each_name_once) if isinstance(value, str) else value
         limit = parse_limit(document, name)
     except ValueError as error:
         raise FormError(f'{name} cannot be read: {error}. Write it like {{"0": 1200, "1": 900}}.') from error
     if not isinstance(limit, Explicit):
         raise FormError(f'{name} is {value!r}. Write an offset per partition, like {{"0": 1200, "1": 900}}.')
     return limit
+
+
+def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """For json.loads, which by itself keeps the last of a name's values without a word."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} is named twice, with {found[name]!r} and with {value!r}: keep one")
+        found[name] = value
+    return found
 
 
 def yes_or_no(name: str, value: Any) -> bool:

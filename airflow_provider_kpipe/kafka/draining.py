@@ -46,6 +46,10 @@ class DrainTarget(Document):
                 pass
             case _:
                 raise ValueError(f"until={until!r}: use 'latest', a moment, an offset per partition, or a plan")
+        # A gate over nothing would be open at once.
+        for name, asked in (("partitions", partitions), ("until", offsets)):
+            if asked is not None and not asked:
+                raise ValueError(f"{name} is empty, and names no partition: name some, or leave it out")
         return cls(group, topic, isolation_level, offsets, timestamp_ms, partitions)
 
     @property
@@ -75,8 +79,16 @@ def look(settings: Mapping[str, str], target: DrainTarget, *, answer_seconds: fl
         ends = _ends(positions, target, topic)
         wanted = sorted(ends) if target.partitions is None else target.partitions
         for partition in wanted:
+            if partition not in topic.partitions:
+                raise PlanError(
+                    f"partition {partition} is not in topic {topic.name!r}, which has partitions 0 to "
+                    f"{max(topic.partitions)}: leave it out of `partitions` and `until`"
+                )
             if partition not in ends:
-                raise PlanError(f"partition {partition} has no target in topic {target.topic!r}: see `partitions`")
+                raise PlanError(
+                    f"partition {partition} of {topic.name!r} has no target: `until` names {sorted(ends)}, and "
+                    "`partitions` may name only these"
+                )
         committed = positions.group_offsets(target.group, target.topic, wanted)
         first = positions.earliest(topic, target.isolation_level)
     return [

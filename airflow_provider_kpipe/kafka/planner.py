@@ -186,16 +186,23 @@ def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
         )
     if committed is not None:
         return committed
+    # That a run was planned from an offset is proof as good as a checkpoint that committed one.
+    known = snapshot.published.get(partition, progress.base if progress else None)
+    return _without_offset(otherwise, partition, snapshot, known)
+
+
+def _without_offset(otherwise: str, partition: int, snapshot: Snapshot, known: int | None) -> int:
+    """Where a partition starts that the group holds no offset for, though it may be `known` to have held one."""
     if otherwise == "error":
         raise PlanError(
             f"partition {partition} of {snapshot.topic!r}: the group has no committed offset (it is new, or its "
             "offsets have expired): say where to start, with start='committed-or-earliest' or an offset"
         )
-    if otherwise == "earliest_at_first" and partition in snapshot.published:
+    if otherwise == "earliest_at_first" and known is not None:
         raise PlanError(
-            f"partition {partition} of {snapshot.topic!r}: the group has no committed offset, though the last "
-            f"checkpoint committed {snapshot.published[partition]}: it has expired (the broker keeps the offsets of "
-            "an idle group for offsets.retention.minutes, 7 days by default) or was deleted. Start over with "
+            f"partition {partition} of {snapshot.topic!r}: the group has no committed offset, though an earlier run "
+            f"knew it at {known}: it has expired (the broker keeps the offsets of an idle group for "
+            "offsets.retention.minutes, 7 days by default) or was deleted. Start over with "
             "start='committed-or-earliest', or give the group its offset back and run again"
         )
     return snapshot.latest[partition] if otherwise == "latest" else snapshot.earliest[partition]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
-from airflow_provider_kpipe.contract.offsets import At
+from airflow_provider_kpipe.contract.offsets import At, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import MOST_WRITERS, Plan, progress_group_of
 from airflow_provider_kpipe.contract.progress import StoredProgress
@@ -44,8 +44,8 @@ def make_plan(
     ranges = plan_ranges(wishes, snapshot)
     if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
         ranges = cut(ranges)
-    if publish:
-        refuse_to_go_back(group, snapshot, {each.partition: each.end for each in ranges if len(each)})
+    if publish and not wishes.continues_group:
+        check_publishing(group, snapshot, ranges)
     return Plan(
         run_key=run_key,
         pipeline=pipeline.name,
@@ -90,13 +90,24 @@ def group_of(pipeline: KafkaPipeline, wishes: Wishes, run_key: str, publish: boo
     return pipeline.group if wishes.continues_group or publish else f"{pipeline.group}.backfill.{run_key}"
 
 
-def refuse_to_go_back(group: str, snapshot: Snapshot, ends: Mapping[int, int]) -> None:
-    for partition, end in ends.items():
-        held = snapshot.committed.get(partition)
-        if held is not None and end < held.offset:
+def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:
+    """A group is taken neither back, nor forwards over records that it has not read."""
+    for planned in ranges:
+        partition, held = planned.partition, snapshot.committed.get(planned.partition)
+        if held is None or not len(planned):
+            continue
+        if planned.end < held.offset:
             raise PlanError(
-                f"publishing this run would take group {group!r} back from {held.offset} to {end} in partition "
-                f"{partition}: leave publish off, or choose an end that is not before the group"
+                f"publishing this run would take group {group!r} back from {held.offset} to {planned.end} in "
+                f"partition {partition}: leave publish off, or choose an end that is not before the group"
+            )
+        # What the log no longer holds, no start can read.
+        unread = max(held.offset, snapshot.earliest[partition])
+        if planned.start > unread:
+            raise PlanError(
+                f"publishing this run would take group {group!r} from {held.offset} to {planned.end} in partition "
+                f"{partition} and pass over {unread} to {planned.start - 1}, which it has not read: start at "
+                f"{unread} or before, or leave publish off"
             )
 
 

@@ -13,7 +13,12 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError, UnknownTopicError
+from airflow_provider_kpipe.exceptions import (
+    ConnectionSettingsError,
+    KafkaUnavailableError,
+    KpipeError,
+    UnknownTopicError,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -23,8 +28,22 @@ _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
 }
+# Nobody is there, or a leader or a coordinator is just moving to another broker.
 _NOT_ANSWERING = frozenset(
-    {KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE}
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._TIMED_OUT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._WAIT_COORD,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
+    }
 )
 
 
@@ -52,7 +71,7 @@ class Positions:
         # By default a client waits 50 ms before it turns from the address that it was given to the broker behind it.
         self._settings: dict[str, Any] = {"log_level": 3, "reconnect.backoff.ms": 10, **settings}
         self._answer_seconds = answer_seconds
-        self._admin = AdminClient(dict(self._settings))
+        self._admin = _client(AdminClient, self._settings)
         self._consumers: dict[str, Consumer] = {}
 
     def __enter__(self) -> Self:
@@ -85,14 +104,14 @@ class Positions:
         the admin client would show the offset from before it."""
         consumer = self._consumers.get(group)
         if consumer is None:
-            consumer = self._consumers[group] = Consumer(
-                {**self._settings, "group.id": group, "enable.auto.commit": False}
-            )
+            settings = {**self._settings, "group.id": group, "enable.auto.commit": False}
+            consumer = self._consumers[group] = _client(Consumer, settings)
         asked = [TopicPartition(topic, partition) for partition in partitions]
         answers = self._ask(lambda: consumer.committed(asked, timeout=self._answer_seconds), f"about group {group!r}")
         for answer in answers:
             if answer.error is not None:
-                raise KpipeError(f"group {group!r}, partition {answer.partition} of {topic!r}: {answer.error}")
+                about = f"about partition {answer.partition} of {topic!r} in group {group!r}"
+                raise self._failure(answer.error, about)
         return {each.partition: GroupOffset(each.offset, each.metadata) for each in answers if each.offset >= 0}
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
@@ -151,13 +170,25 @@ class Positions:
                     f"topic {unknown_topic!r} is not on the cluster at {self._where}: create it, or mend its name "
                     "in the pipeline"
                 ) from failure
-            if error.code() in _NOT_ANSWERING:
-                raise KafkaUnavailableError(
-                    f"the Kafka cluster at {self._where} does not answer {about} ({error.str()}): see that it is up "
-                    "and that bootstrap.servers and security.protocol of the connection are right"
-                ) from failure
-            raise KpipeError(f"the Kafka cluster at {self._where} gives no answer {about}: {error.str()}") from failure
+            raise self._failure(error, about) from failure
+
+    def _failure(self, error: KafkaError, about: str) -> KpipeError:
+        if error.code() in _NOT_ANSWERING:
+            return KafkaUnavailableError(
+                f"the Kafka cluster at {self._where} does not answer {about} ({error.str()}): see that it is up "
+                "and that bootstrap.servers and security.protocol of the connection are right"
+            )
+        return KpipeError(f"the Kafka cluster at {self._where} gives no answer {about}: {error.str()}")
 
     @property
     def _where(self) -> str:
         return self._settings.get("bootstrap.servers") or self._settings.get("metadata.broker.list") or "?"
+
+
+def _client(kind: Callable[[dict[str, Any]], T], settings: Mapping[str, Any]) -> T:
+    try:
+        return kind(dict(settings))
+    except KafkaException as refusal:
+        raise ConnectionSettingsError(
+            f"librdkafka refuses the settings of the Kafka connection: {refusal.args[0].str()}: mend its extra"
+        ) from refusal

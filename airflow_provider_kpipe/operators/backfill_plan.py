@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
 from airflow_provider_kpipe.contract.backfill import FIELDS, BackfillRequest
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators.forms import filled_in
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator
@@ -15,10 +16,22 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+DECIDED_BY_FORM = ("start", "end", "partitions", "max_records", "max_records_per_partition", "publish", "dry_run")
+
+
 class KpipeBackfillPlanOperator(KpipePlanOperator):
     """A plan whose wishes are the params of the DAG run. Airflow checks neither dates nor unknown fields: we do."""
 
     template_fields = ()
+
+    def __init__(self, *, pipeline: KafkaPipeline, **kwargs: Any) -> None:
+        given = [name for name in DECIDED_BY_FORM if name in kwargs]
+        if given:
+            raise TypeError(
+                f"{type(self).__name__} takes no {given[0]!r} (it is {kwargs[given[0]]!r}): the form of the DAG run "
+                "decides; leave it out, or use KpipePlanOperator"
+            )
+        super().__init__(pipeline=pipeline, **kwargs)
 
     def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
         request = BackfillRequest.from_form(filled_in(dict(context["params"]), set(self.params), FIELDS))
@@ -61,6 +74,6 @@ def backfill_params() -> dict[str, Param]:
         ),
         "publish": Param(
             False, type="boolean", section="What to do", title="Move the live group",
-            description="Commit to the pipeline's own consumer group, forwards only. Off: it stays where it is.",
+            description="Commit to the pipeline's own group: never back, never over unread records. Off: it stays put.",
         ),
     }  # fmt: skip

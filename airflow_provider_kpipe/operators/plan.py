@@ -12,6 +12,7 @@ from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoin
 from airflow_provider_kpipe.contract.offsets import parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
@@ -110,7 +111,12 @@ class KpipePlanOperator(BaseOperator):
         )
         if record is None:
             return {}
-        checkpoint = Checkpoint.from_json(record)
+        try:
+            checkpoint = Checkpoint.from_json(record)
+        except DocumentError as error:
+            # Another version's, which no new run would mend.
+            self.log.warning("The last checkpoint of %r cannot be read: %s", self.checkpoint_task_id, error)
+            return {}
         if (checkpoint.group, checkpoint.topic) != (self.pipeline.group, self.pipeline.source.topic):
             return {}
         return {each.partition: each.committed for each in checkpoint.partitions if each.committed is not None}

@@ -56,31 +56,33 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         self.group_id = group_id
         self.deferrable = deferrable
 
-    def execute(self, context: Context) -> Any:
-        deferrable = self.deferrable
-        if deferrable is None:
-            deferrable = airflow_conf.getboolean("operators", "default_deferrable", fallback=False)
-        if not deferrable:
-            return super().execute(context)
-        found = self.poke(context)
-        if found.is_done:
-            return found.xcom_value
-        return self.defer(
-            trigger=PartitionsDrainedTrigger(
-                conn_id=self.pipeline.source.conn_id,
-                target=self.target().to_json(),
-                poke_interval=self.poke_interval,
-            ),
-            method_name="execute_complete",
-            timeout=timedelta(seconds=self.timeout),
-        )
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Deferrable, it defers from within the first poke: what soft_fail and never_fail mean is Airflow's to say."""
+        found = self.look_once()
+        if not found.is_done and self.is_deferrable:
+            self.defer(
+                trigger=PartitionsDrainedTrigger(
+                    conn_id=self.pipeline.source.conn_id,
+                    target=self.target().to_json(),
+                    poke_interval=self.poke_interval,
+                ),
+                method_name="execute_complete",
+                timeout=timedelta(seconds=self.timeout),
+            )
+        return found
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         if "error" in event:
             raise AirflowFailException(event["error"])
         return event
 
-    def poke(self, context: Context) -> PokeReturnValue:
+    @property
+    def is_deferrable(self) -> bool:
+        if self.deferrable is None:
+            return airflow_conf.getboolean("operators", "default_deferrable", fallback=False)
+        return self.deferrable
+
+    def look_once(self) -> PokeReturnValue:
         with failing_for_good():
             target = self.target()
             try:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from types import TracebackType
 from typing import Self
 
@@ -44,7 +45,9 @@ class ProgressLog:
         with Positions(self._settings, answer_seconds=STOP_SECONDS) as positions:
             before: dict[int, int] = {}
             looked_at = time.monotonic()
-            while not self._done.wait(self._interval):
+            # The first look, at once, is what the next one is compared with: a short job has no third.
+            waits = chain((0.0,), repeat(self._interval))
+            while not self._done.wait(next(waits)):
                 try:
                     progress = positions.progress(self._plan)
                 except KpipeError as error:

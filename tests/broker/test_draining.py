@@ -51,5 +51,11 @@ def test_up_to_offsets_and_for_some_partitions(bench: Bench) -> None:
     assert drained(bench, offsets={0: 5, 1: 5}) == {0: True, 1: False}
     assert drained(bench, offsets={0: 5, 1: 5}, partitions=(0,)) == {0: True}
     assert drained(bench, partitions=(2,)) == {2: True}
-    with pytest.raises(PlanError, match="partition 7 has no target"):
-        drained(bench, partitions=(7,))
+    with pytest.raises(PlanError, match=r"partition 2 of .* has no target: `until` names \[0, 1\]"):
+        drained(bench, offsets={0: 5, 1: 5}, partitions=(2,))
+
+
+@pytest.mark.parametrize("asked", [{"partitions": (0, 7)}, {"offsets": {0: 5, 7: 5}}], ids=["partitions", "until"])
+def test_a_partition_that_is_not_there_is_named(bench: Bench, asked: dict[str, object]) -> None:
+    with pytest.raises(PlanError, match=f"partition 7 is not in topic '{bench.topic}', which has partitions 0 to 2"):
+        drained(bench, **asked)

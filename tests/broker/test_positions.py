@@ -118,13 +118,25 @@ def test_a_topic_that_ends_in_markers_is_planned_to_its_very_end(broker: Sandbox
     assert [(each.start, each.end) for each in bench.plan().ranges] == [(0, 10)]
 
 
-def test_publishing_refuses_to_take_the_group_back(broker: SandboxBroker) -> None:
+def test_publishing_refuses_to_take_the_group_back_or_over_records(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(20))
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 15})
     with pytest.raises(PlanError, match="back from 15 to 10 in partition 0"):
         bench.plan(publish=True, start=Explicit({0: 5}), end=Explicit({0: 10}))
+    with pytest.raises(PlanError, match="from 15 to 20 in partition 0 and pass over 15 to 17"):
+        bench.plan(publish=True, start=Explicit({0: 18}))
     assert bench.plan(publish=True, start=Explicit({0: 5})).group == bench.pipeline.group
+
+
+def test_publishing_is_no_matter_to_a_run_that_goes_on_from_what_was_stored(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5})
+    bench.work(bench.plan(run_key="live-1"))
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    following = bench.plan(run_key="live-2", publish=True)
+    assert [(each.start, each.end, each.committed) for each in following.ranges] == [(10, 20, 5)]
 
 
 def test_a_producer_is_fitted_to_its_topics(broker: SandboxBroker) -> None:

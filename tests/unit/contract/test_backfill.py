@@ -79,6 +79,11 @@ def test_the_number_of_records_is_read_in_every_form_it_comes_in(filled_in: Any,
     assert BackfillRequest.from_form({"window_start": NOON, "max_records": filled_in}).max_records == most
 
 
+def test_partitions_may_leave_out_some_that_have_offsets() -> None:
+    request = BackfillRequest.from_form({"start_offsets": {"0": 5, "1": 7}, "partitions": "1"})
+    assert request.partitions == (1,)
+
+
 def test_the_two_switches_are_taken_over() -> None:
     request = BackfillRequest.from_form({"window_start": NOON, "dry_run": True, "publish": True})
     assert (request.dry_run, request.publish) == (True, True)
@@ -114,6 +119,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"start_offsets": {"0": 1.5}}, "start_offsets cannot be read: start_offsets has '0': 1.5"),
     ({"start_offsets": {"0": None}}, "start_offsets cannot be read: start_offsets has '0': None"),
     ({"start_offsets": {"0": True}}, "start_offsets cannot be read: start_offsets has '0': True"),
+    ({"start_offsets": '{"0": 5, "0": 7}'}, "start_offsets cannot be read: '0' is named twice, with 5 and with 7"),
+    ({"start_offsets": {"0": 5}, "end_offsets": '{"0": 6, "0": 6}'}, "end_offsets cannot be read: '0' is named twice"),
+    ({"start_offsets": {"0": 5, " 0": 7}}, "start_offsets cannot be read: start_offsets names partition 0 twice"),
+    ({"start_offsets": {"0": 5}, "partitions": "0, 1"}, "partitions names 1, and start_offsets does not"),
     ({"start_offsets": '{"0": 1e400}'}, "start_offsets cannot be read: start_offsets has '0': inf"),
     (
         {"start_offsets": {"0": 5}, "end_offsets": {"1": 9}},

@@ -19,7 +19,11 @@ def stored(next_offset: int, base: int | None, continues_group: bool = True) -> 
 
 
 def start_of(
-    committed: int | None, beside: GroupOffset | None, latest: int = 200, start: OffsetLimit | None = None
+    committed: int | None,
+    beside: GroupOffset | None,
+    latest: int = 200,
+    start: OffsetLimit | None = None,
+    published: int | None = None,
 ) -> int:
     snapshot = Snapshot(
         topic="orders",
@@ -28,6 +32,7 @@ def start_of(
         at={},
         committed={} if committed is None else {0: GroupOffset(committed, None)},
         stored={} if beside is None else {0: beside},
+        published={} if published is None else {0: published},
     )
     (planned,) = plan_ranges(Wishes(start=start or Committed()), snapshot)
     assert planned.committed == committed
@@ -56,11 +61,36 @@ def test_the_group_decides_where_someone_has_moved_it_and_the_log_says_so(
     committed: int | None, base: int | None, start: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO):
-        assert start_of(committed, stored(160, base=base)) == start
+        assert start_of(committed, stored(160, base=base), start=Committed("earliest")) == start
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
     said = f"partition 0: the group was moved from {base} to {committed} since run dag/before/plan stored 160"
     assert said in record.getMessage()
+
+
+@pytest.mark.parametrize(
+    ("beside", "published", "known"),
+    [
+        (None, 120, 120),
+        (stored(160, base=120), None, 120),
+        (stored(160, base=0), None, 0),
+        (stored(160, base=120, continues_group=False), None, 120),
+        (stored(160, base=120), 160, 160),
+    ],
+    ids=["checkpoint", "stored", "stored from 0", "a published backfill's", "both"],
+)
+def test_a_group_that_is_known_to_have_held_an_offset_does_not_start_over_in_silence(
+    beside: GroupOffset | None, published: int | None, known: int
+) -> None:
+    with pytest.raises(PlanError, match=f"no committed offset, though an earlier run knew it at {known}: it has exp"):
+        start_of(None, beside, published=published)
+    assert start_of(None, beside, published=published, start=Committed("earliest")) == 100
+    assert start_of(None, beside, published=published, start=Committed("latest")) == 200
+
+
+@pytest.mark.parametrize("beside", [None, GroupOffset(160, "by hand"), stored(160, base=None, continues_group=False)])
+def test_a_new_group_starts_at_the_beginning(beside: GroupOffset | None) -> None:
+    assert start_of(None, beside) == 100
 
 
 def test_a_group_whose_offsets_expired_is_an_error_where_it_was_said() -> None:

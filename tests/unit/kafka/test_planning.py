@@ -4,11 +4,19 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.offsets import (
+    At,
+    Committed,
+    Earliest,
+    Explicit,
+    Latest,
+    OffsetLimit,
+    PartitionRange,
+)
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes
-from airflow_provider_kpipe.kafka.planning import group_of, refuse_to_go_back
+from airflow_provider_kpipe.kafka.planning import check_publishing, group_of
 from airflow_provider_kpipe.kafka.positions import GroupOffset
 
 
@@ -40,16 +48,51 @@ def test_two_backfills_are_apart() -> None:
     assert group_of(pipeline(), wishes, "one", False) != group_of(pipeline(), wishes, "two", False)
 
 
-def snapshot(**committed: int) -> Snapshot:
-    held = {int(name.removeprefix("p")): GroupOffset(offset, None) for name, offset in committed.items()}
-    return Snapshot(topic="orders", earliest={}, latest={}, at={}, committed=held, stored={})
+def publish(start: int, end: int, held: int | None, earliest: int = 0) -> None:
+    """Check a run over `[start, end)` of partition 1, beside a partition 0 that the run is at one with."""
+    committed = {0: GroupOffset(10, None)} | ({} if held is None else {1: GroupOffset(held, None)})
+    snapshot = Snapshot("orders", earliest={0: 0, 1: earliest}, latest={}, at={}, committed=committed, stored={})
+    check_publishing("orders", snapshot, [PartitionRange(0, 10, 20, 10), PartitionRange(1, start, end, held)])
 
 
-def test_publishing_never_takes_a_group_back() -> None:
-    with pytest.raises(PlanError, match="take group 'orders' back from 50 to 49 in partition 1: leave publish off"):
-        refuse_to_go_back("orders", snapshot(p0=10, p1=50), {0: 10, 1: 49})
+@pytest.mark.parametrize(
+    ("start", "end", "earliest", "said"),
+    [
+        (0, 499, 0, "take group 'orders' back from 500 to 499 in partition 1: leave publish off"),
+        (
+            900,
+            1_000,
+            0,
+            "take group 'orders' from 500 to 1000 in partition 1 and pass over 500 to 899, which it has not read: "
+            "start at 500 or before, or leave publish off",
+        ),
+        (501, 502, 0, "pass over 500 to 500"),
+        (900, 1_000, 700, "from 500 to 1000 in partition 1 and pass over 700 to 899"),
+    ],
+    ids=["back", "over", "over one", "over what is left"],
+)
+def test_publishing_takes_a_group_neither_back_nor_over_what_it_has_not_read(
+    start: int, end: int, earliest: int, said: str
+) -> None:
+    with pytest.raises(PlanError) as refused:
+        publish(start, end, held=500, earliest=earliest)
+    assert said in str(refused.value)
 
 
-@pytest.mark.parametrize("ends", [{0: 10}, {0: 11}, {1: 0}, {}], ids=["where it is", "forwards", "new", "nothing"])
-def test_publishing_may_leave_a_group_or_take_it_forwards(ends: dict[int, int]) -> None:
-    assert refuse_to_go_back("orders", snapshot(p0=10), ends) is None  # type: ignore[func-returns-value]
+@pytest.mark.parametrize(
+    ("start", "end", "held", "earliest"),
+    [
+        (400, 500, 500, 0),
+        (400, 501, 500, 0),
+        (500, 600, 500, 0),
+        (900, 1_000, None, 0),
+        (900, 900, 500, 0),
+        (100, 100, 500, 0),
+        (700, 900, 500, 700),
+    ],
+    ids=["where it is", "forwards", "next", "a new group", "empty above", "empty below", "the rest has left the log"],
+)
+def test_publishing_may_leave_a_group_or_take_it_forwards(
+    start: int, end: int, held: int | None, earliest: int
+) -> None:
+    publish(start, end, held, earliest)

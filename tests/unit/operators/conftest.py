@@ -19,9 +19,13 @@ class TaskInstance:
 
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
+        self.pulled: dict[tuple[str, str], Any] = {}
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
+
+    def xcom_pull(self, task_ids: str, key: str, **which: Any) -> Any:
+        return self.pulled.get((task_ids, key))
 
 
 @pytest.fixture

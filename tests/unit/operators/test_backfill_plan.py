@@ -21,6 +21,23 @@ def operator(pipeline: KafkaPipeline) -> KpipeBackfillPlanOperator:
     return KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("start", "earliest"),
+        ("end", "latest"),
+        ("partitions", [0]),
+        ("max_records", 5),
+        ("max_records_per_partition", 5),
+        ("publish", False),
+        ("dry_run", True),
+    ],
+)
+def test_what_the_form_decides_is_no_argument(pipeline: KafkaPipeline, name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=rf"takes no '{name}' \(it is .*\): the form of the DAG run decides; leave it"):
+        KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline, **{name: value})
+
+
 def fill_in(context: dict[str, Any], **form: Any) -> dict[str, Any]:
     """Params as a task sees them: the defaults, and what the run's conf says instead."""
     context["dag_run"].conf = form

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as module
@@ -105,6 +107,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"start": "yesterday"}, "start is 'yesterday': use 'committed'"),
     ({"start": "{'0': 5}"}, "looks like JSON, but is none"),
     ({"start": '{"0": -5}'}, "start has '0': -5"),
+    ({"start": '{"0": 5, "0": 7}'}, "'0' is named twice, with 5 and with 7: keep one"),
     ({"end": "committed"}, "end='committed': use 'latest'"),
     ({"end": "earliest"}, "end='earliest': use 'latest'"),
     ({"partitions": "0; 2"}, "partitions is '0;': a whole number is needed"),
@@ -174,6 +177,52 @@ def test_a_frozen_plan_of_another_version_fails_for_good(operator: Any, context:
     with pytest.raises(AirflowFailException, match=r"Plan\.schema_version is 99"):
         operator().execute(context)
     assert asked == []
+
+
+def checkpoint(group: str = "orders", topic: str = "orders") -> Checkpoint:
+    """Of a run of which partition 1 never came to anything."""
+    return Checkpoint(
+        run_key="dag/before/orders.plan",
+        pipeline="orders",
+        group=group,
+        topic=topic,
+        partitions=(
+            PartitionCheckpoint(0, 0, 10, 10, True, None, Counts()),
+            PartitionCheckpoint(1, 0, 10, None, False, "fenced", Counts()),
+        ),
+    )
+
+
+PULLED: list[tuple[str, Any, dict[int, int]]] = [
+    ("the last checkpoint", checkpoint().to_json(), {0: 10}),
+    ("none yet", None, {}),
+    ("another group's", checkpoint(group="orders-v1").to_json(), {}),
+    ("another topic's", checkpoint(topic="orders-v1").to_json(), {}),
+]
+
+
+@pytest.mark.parametrize(("record", "published"), [each[1:] for each in PULLED], ids=[each[0] for each in PULLED])
+def test_a_plan_knows_what_the_last_checkpoint_of_its_group_committed(
+    operator: Any, context: Any, asked: Any, record: Any, published: dict[int, int]
+) -> None:
+    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): record}
+    operator(checkpoint_task_id="orders.checkpoint").execute(context)
+    assert asked[0]["published"] == published
+
+
+@pytest.mark.parametrize("record", [{**checkpoint().to_json(), "schema_version": 99}, "soon"], ids=["version", "text"])
+def test_a_checkpoint_that_cannot_be_read_is_passed_over_and_the_log_says_so(
+    operator: Any, context: Any, asked: Any, capfd: pytest.CaptureFixture[str], record: Any
+) -> None:
+    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): record}
+    operator(checkpoint_task_id="orders.checkpoint").execute(context)
+    assert asked[0]["published"] == {}
+    assert "The last checkpoint of 'orders.checkpoint' cannot be read: Checkpoint" in capfd.readouterr().out
+
+
+def test_a_plan_without_a_checkpoint_task_knows_of_none(operator: Any, context: Any, asked: Any) -> None:
+    operator().execute(context)
+    assert asked[0]["published"] == {}
 
 
 def test_an_empty_plan_is_a_plan(operator: Any, context: Any, asked: Any, monkeypatch: Any, plan: MakePlan) -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
@@ -124,7 +124,19 @@ def test_a_target_that_makes_no_sense_fails_for_good(sensor: Sensor, answer: Any
     assert answer.asked == []
 
 
-@pytest.mark.parametrize(("drains", "done"), [(DRAINED, True), (WAITING, False), ([], True)], ids=["yes", "no", "none"])
+@pytest.mark.parametrize("partitions", [[], "[]", ", "], ids=repr)
+def test_a_gate_over_no_partition_fails_for_good(sensor: Sensor, answer: Any, partitions: Any) -> None:
+    with pytest.raises(AirflowFailException, match="partitions is empty, and names no partition: name some"):
+        sensor(partitions=partitions).poke({})
+    assert answer.asked == []
+
+
+def test_a_gate_over_an_empty_plan_fails_for_good(sensor: Sensor, answer: Any) -> None:
+    with pytest.raises(AirflowFailException, match="until is empty"):
+        sensor(until=plan(ranges=()).to_json()).poke({})
+
+
+@pytest.mark.parametrize(("drains", "done"), [(DRAINED, True), (WAITING, False)], ids=["yes", "no"])
 def test_the_gate_opens_when_every_partition_is_drained(sensor: Sensor, answer: Any, drains: Any, done: bool) -> None:
     answer.drains = drains
     assert sensor().poke({}).is_done is done
@@ -169,3 +181,47 @@ def test_a_deferred_gate_returns_what_a_poking_one_does(sensor: Sensor) -> None:
 def test_a_deferred_gate_fails_for_good_for_the_reason_the_triggerer_found(sensor: Sensor) -> None:
     with pytest.raises(AirflowFailException, match="topic 'orders' is not on the cluster"):
         sensor().execute_complete({}, {"error": "topic 'orders' is not on the cluster"})
+
+
+LOST = UnknownTopicError("topic 'orders' is not on the cluster")
+FAILING: list[tuple[dict[str, bool], Exception, type[Exception]]] = [
+    ({}, LOST, AirflowFailException),
+    ({"soft_fail": True}, LOST, AirflowSkipException),
+    ({"never_fail": True}, LOST, AirflowSkipException),
+    ({}, OSError("broken"), OSError),
+    ({"soft_fail": True}, OSError("broken"), OSError),
+    ({"never_fail": True}, OSError("broken"), AirflowSkipException),
+]
+
+
+@pytest.mark.parametrize(("asked", "error", "raised"), FAILING, ids=repr)
+@pytest.mark.parametrize("deferrable", [False, True], ids=["poking", "deferred"])
+def test_both_modes_fail_and_skip_alike(
+    sensor: Sensor, answer: Any, deferrable: bool, asked: dict[str, bool], error: Exception, raised: type[Exception]
+) -> None:
+    answer.error = error
+    with pytest.raises(raised):
+        sensor(deferrable=deferrable, **asked).execute({})
+
+
+@pytest.mark.parametrize(("asked", "raised"), [(each[0], each[2]) for each in FAILING[:3]], ids=repr)
+def test_a_gate_that_comes_back_from_the_triggerer_fails_and_skips_as_a_poking_one(
+    sensor: Sensor, asked: dict[str, bool], raised: type[Exception]
+) -> None:
+    event = {"error": str(LOST)}
+    with pytest.raises(raised):
+        sensor(deferrable=True, **asked).resume_execution("execute_complete", {"event": event}, {})
+
+
+def test_a_cluster_that_does_not_answer_at_first_is_waited_for_in_the_triggerer(sensor: Sensor, answer: Any) -> None:
+    answer.error = KafkaUnavailableError("no answer")
+    with pytest.raises(TaskDeferred):
+        sensor(deferrable=True, never_fail=True).execute({})
+
+
+def test_where_deferring_is_the_default_it_defers(sensor: Sensor, answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "true")
+    answer.drains = WAITING
+    with pytest.raises(TaskDeferred):
+        sensor().execute({})
+    assert sensor(deferrable=False).poke({}).is_done is False

@@ -57,11 +57,11 @@ class FakePositions:
 def watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Watch:
     """Runs a progress log over these looks, and gives what it logged."""
 
-    def run(plan: Plan, *looks: Look) -> list[str]:
+    def run(plan: Plan, *looks: Look, interval_seconds: float = 0.001) -> list[str]:
         monkeypatch.setattr(progress_log, "Positions", FakePositions)
         monkeypatch.setattr(FakePositions, "looks", iter(looks), raising=False)
         monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
-        with caplog.at_level(logging.INFO), ProgressLog({}, plan, interval_seconds=0.001):
+        with caplog.at_level(logging.INFO), ProgressLog({}, plan, interval_seconds=interval_seconds):
             assert FakePositions.exhausted.wait(10)
         return [record.getMessage() for record in caplog.records]
 
@@ -71,6 +71,10 @@ def watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
 def shape(lines: Sequence[str]) -> list[str]:
     """Lines without their rates, which depend on the clock."""
     return [", ".join(part for part in line.split(", ") if not part.endswith("records/s")) for line in lines]
+
+
+def test_the_first_look_waits_for_nothing(plan: Plan, watch: Watch) -> None:
+    assert watch(plan, interval_seconds=3_600) == []
 
 
 def test_what_has_moved_since_the_last_look_is_logged(plan: Plan, watch: Watch) -> None:

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, KpipeError
+from airflow_provider_kpipe.kafka import positions as module
+from airflow_provider_kpipe.kafka.positions import Positions
+
+# Nobody listens there, and nothing here waits for an answer.
+SETTINGS = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
+PASSING = [
+    "_ALL_BROKERS_DOWN",
+    "_RESOLVE",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "_WAIT_COORD",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "LEADER_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "NOT_LEADER_FOR_PARTITION",
+    "REQUEST_TIMED_OUT",
+    "UNSTABLE_OFFSET_COMMIT",
+]
+LASTING = ["GROUP_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART"]
+CODES = [*((name, KafkaUnavailableError) for name in PASSING), *((name, KpipeError) for name in LASTING)]
+
+
+class FakeConsumer:
+    """A broker cannot be made to answer with each of its errors: fails as a whole, or for partition 3."""
+
+    error: KafkaError
+    fails: bool
+
+    def __init__(self, settings: Any) -> None:
+        pass
+
+    def committed(self, asked: Any, timeout: float) -> list[SimpleNamespace]:
+        if self.fails:
+            raise KafkaException(self.error)
+        return [SimpleNamespace(partition=3, offset=-1001, metadata=None, error=self.error)]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("name", "raised"), CODES, ids=[name for name, _ in CODES])
+@pytest.mark.parametrize("fails", [True, False], ids=["as a whole", "for a partition"])
+def test_only_an_error_that_passes_is_worth_another_try(
+    monkeypatch: pytest.MonkeyPatch, fails: bool, name: str, raised: type[KpipeError]
+) -> None:
+    error = KafkaError(getattr(KafkaError, name))
+    monkeypatch.setattr(module, "Consumer", FakeConsumer)
+    monkeypatch.setattr(FakeConsumer, "fails", fails, raising=False)
+    monkeypatch.setattr(FakeConsumer, "error", error, raising=False)
+    with Positions(SETTINGS) as positions, pytest.raises(KpipeError) as failure:
+        positions.group_offsets("orders", "orders.in", [3])
+    assert type(failure.value) is raised
+    about = "about group 'orders'" if fails else "about partition 3 of 'orders.in' in group 'orders'"
+    assert (
+        f"the Kafka cluster at 127.0.0.1:1 {'gives no answer' if raised is KpipeError else 'does not answer'} {about}"
+        in str(failure.value)
+    )
+    assert error.str() in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("security.protocol", "FOO", 'Invalid value "FOO" for configuration property "security.protocol"'),
+        ("linger.ms", "abc", 'Invalid value for configuration property "queue.buffering.max.ms"'),
+        ("ssl.ca.location", "/no/such/file", "ssl.ca.location failed"),
+    ],
+)
+def test_settings_that_no_client_takes_are_an_error_of_the_connection(setting: str, value: str, said: str) -> None:
+    with pytest.raises(ConnectionSettingsError, match="refuses the settings of the Kafka connection") as refused:
+        Positions({**SETTINGS, "security.protocol": "ssl", setting: value})
+    assert said in str(refused.value)
+    assert str(refused.value).endswith(": mend its extra")
+
+
+def test_settings_that_only_a_consumer_does_not_take_are_too() -> None:
+    settings = {**SETTINGS, "fetch.max.bytes": "1000000", "message.max.bytes": "2000000"}
+    with Positions(settings) as positions, pytest.raises(ConnectionSettingsError, match=r"fetch\.max\.bytes"):
+        positions.group_offsets("orders", "orders.in", [0])
