@@ -46,6 +46,11 @@ class RetryPolicy:
             raise PolicyError(f"max_attempts={self.max_attempts!r}: it includes the first try, so it is 1 at least")
         _check_range("delay_seconds", self.delay_seconds, 0, LONGEST_DELAY_SECONDS)
         _check_range("longest_delay_seconds", self.longest_delay_seconds, 0, LONGEST_DELAY_SECONDS)
+        if self.delay_seconds > self.longest_delay_seconds:
+            raise PolicyError(
+                f"delay_seconds={self.delay_seconds!r} is longer than longest_delay_seconds="
+                f"{self.longest_delay_seconds!r}: raise the latter"
+            )
         _check_range("factor", self.factor, 1, 100)
         _check_range("jitter", self.jitter, 0, 1)
         for name in self.retry_on:

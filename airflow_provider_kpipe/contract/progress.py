@@ -119,6 +119,9 @@ class PartitionProgress:
             return cls.not_started(planned)
         if progress.run_key != run_key:
             newer = bool(planned_at) and progress.lease is not None and progress.lease.planned_at > planned_at
+            if newer and progress.base is not None and progress.base >= planned.end:
+                # It began behind the range: this run was published before the newer one was planned.
+                return cls(planned, planned.end, Counts(), started=True, stopped=None, ended="revoked")
             return cls.revoked(planned, progress.run_key) if newer else cls.not_started(planned)
         told = (progress.stopped, progress.ended, progress.took_over, progress.done)
         return cls(planned, stored, progress.counts, True, *told, seconds=progress.seconds)

@@ -12,7 +12,9 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.strict_json import Document
 
 RedriveTarget: TypeAlias = Literal["source", "output"]
-Outcome: TypeAlias = Literal["redriven", "parked", "exhausted", "already_redriven", "not_selected", "unreadable"]
+Outcome: TypeAlias = Literal[
+    "redriven", "parked", "exhausted", "already_redriven", "elsewhere", "not_selected", "unreadable"
+]
 
 TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -64,6 +66,8 @@ class Redrive(Document):
     """A record that has become a dead letter so often is not tried again."""
     parking_topic: str | None
     ledger_topic: str
+    source_topic: str
+    """Where records go back to, if they came from there."""
 
     def __post_init__(self) -> None:
         if self.max_attempts is not None and (type(self.max_attempts) is not int or self.max_attempts < 1):
@@ -77,6 +81,8 @@ class Redrive(Document):
             return "not_selected"
         if redriven:
             return "already_redriven"
+        if self.target == "source" and home_of(letter, self.source_topic) is None:
+            return "elsewhere"
         if self.max_attempts is not None and letter.attempt >= self.max_attempts:
             return "parked" if self.parking_topic else "exhausted"
         return "redriven"

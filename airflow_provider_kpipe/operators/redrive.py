@@ -122,6 +122,7 @@ class KpipeRedriveOperator(BaseOperator):
             max_attempts=request.max_attempts,
             parking_topic=self.parking_topic,
             ledger_topic=ledger_topic_of(self.pipeline),
+            source_topic=self.pipeline.source.topic,
         )
         settings = self._settings()
         check_redrive_topics(settings, self.pipeline, redrive)

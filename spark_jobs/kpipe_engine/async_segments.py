@@ -44,7 +44,7 @@ class AsyncSegmentChain(SegmentChain):
                     return [last for each in several for last in await self._run_awaiting(each, index + 1)]
         except SegmentError:
             raise
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
             raise SegmentError(path) from error
         return (record,)
 

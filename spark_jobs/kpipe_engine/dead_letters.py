@@ -54,6 +54,12 @@ class DeadLetterTopic:
     def take(self, message: SourceMessage, fault: Fault) -> None:
         if fault.kind == "dead_letter":
             raise PartitionStoppedError(_cannot_write(message, self._topic, fault), message.offset())
+        if fault.kind == "source":
+            raise PartitionStoppedError(
+                f"offset {message.offset()}: {fault}; no dead letter could hold what cannot be read: "
+                "pass over it with on_fault='skip' or by hand, then run again",
+                message.offset(),
+            )
         written = self._write(self._letter(message, fault))
         try:
             produce(
@@ -89,7 +95,9 @@ class DeadLetterTopic:
         if not headers or not has_fault_headers(headers):
             return letter
         previous = read_dead_letter(letter.key, letter.value, headers)
-        return letter.after(previous) if previous else letter
+        # A record that another pipeline redrove bears its counter and passed: here, it faults for the first time.
+        counts_on = previous and (previous.pipeline == self._plan.pipeline or previous.fault.exception_class)
+        return letter.after(previous) if previous and counts_on else letter
 
 
 class RefaultedLetters:

@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.deadline import returns_within
-from kpipe_engine.errors import ChunkFailedError, is_record_error, may_be_fenced
+from kpipe_engine.errors import ChunkFailedError, is_record_error, may_be_fenced, stop_if_unwritable
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 
@@ -51,6 +51,15 @@ class Delivery(Protocol):
         """Give the producer up, and with it a chunk that is open."""
 
 
+class Refusal(NamedTuple):
+    """What the broker said of a record, and which one it was, if that is known."""
+
+    error: KafkaError
+    topic: str | None
+    source_offset: int | None
+    kind: FaultKind
+
+
 class Acknowledgements:
     """A producer, and which of its records the broker refused.
 
@@ -58,9 +67,10 @@ class Acknowledgements:
     that is done only when a chunk is redone: then `tracing` is on, and every record travels alone.
     """
 
-    def __init__(self, settings: Settings, admission: Admission, tracing: bool) -> None:
+    def __init__(self, settings: Settings, own_topic: str, admission: Admission, tracing: bool) -> None:
+        self._own_topic = own_topic
         self._admission = admission
-        self._refused: list[tuple[KafkaError, int | None, FaultKind]] = []
+        self._refused: list[Refusal] = []
         alone = {"batch.num.messages": 1} if tracing else {}
         self.producer = Producer({**settings, **alone, "on_delivery": self._note_refusal})
         self.tracing = tracing
@@ -77,15 +87,16 @@ class Acknowledgements:
         refused, self._refused = self._refused, []
         if not refused:
             return
-        for error, *_ in refused:
-            if may_be_fenced(error):
-                raise KafkaException(error)
+        for each in refused:
+            if may_be_fenced(each.error):
+                raise KafkaException(each.error)
+            stop_if_unwritable(each.topic, self._own_topic, each.error)
         faults = {
-            offset: Fault.of(KafkaException(error), "kafka", kind)
-            for error, offset, kind in refused
-            if offset is not None and is_record_error(error)
+            each.source_offset: Fault.of(KafkaException(each.error), "kafka", each.kind)
+            for each in refused
+            if each.source_offset is not None and is_record_error(each.error)
         }
-        raise ChunkFailedError(f"the broker refused {len(refused)} records, the first with: {refused[0][0]}", faults)
+        raise ChunkFailedError(f"the broker refused {len(refused)} records, the first with: {refused[0].error}", faults)
 
     def serve(self) -> None:
         """Take notice of what the broker has said so far."""
@@ -119,13 +130,13 @@ class Acknowledgements:
             warnings.simplefilter("ignore", RuntimeWarning)
             self.producer.close()
 
-    def _note_refusal(self, error: KafkaError | None, _message: Message) -> None:
+    def _note_refusal(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._refused.append((error, None, "destination"))
+            self._refused.append(Refusal(error, message.topic(), None, "destination"))
 
-    def _note_traced(self, source_offset: int, kind: FaultKind, error: KafkaError | None, _message: Message) -> None:
+    def _note_traced(self, source_offset: int, kind: FaultKind, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self._refused.append((error, source_offset, kind))
+            self._refused.append(Refusal(error, message.topic(), source_offset, kind))
 
 
 class ExactlyOnce:
@@ -142,7 +153,7 @@ class ExactlyOnce:
         }
         self._topic = job.pipeline.destination.topic
         self._group = source.consumer.consumer_group_metadata()
-        self.acks = Acknowledgements(self._settings, self._admission, tracing=False)
+        self.acks = Acknowledgements(self._settings, self._topic, self._admission, tracing=False)
         self._stuck = False
 
     def open(self) -> None:
@@ -154,7 +165,7 @@ class ExactlyOnce:
 
     def renew(self, tracing: bool) -> None:
         self.close()
-        self.acks = Acknowledgements(self._settings, self._admission, tracing)
+        self.acks = Acknowledgements(self._settings, self._topic, self._admission, tracing)
         self.open()
 
     def begin(self) -> None:
@@ -192,16 +203,17 @@ class AtLeastOnce:
     ) -> None:
         self._admission = admission
         self._settings = producer_settings(settings, job.pipeline.destination)
+        self._topic = job.pipeline.destination.topic
         self._source = source
         self._ownership = ownership
-        self.acks = Acknowledgements(self._settings, self._admission, tracing=False)
+        self.acks = Acknowledgements(self._settings, self._topic, self._admission, tracing=False)
 
     def open(self) -> None:
         """No predecessor can be fenced here: what it still writes are the duplicates that were agreed to."""
 
     def renew(self, tracing: bool) -> None:
         self.close()
-        self.acks = Acknowledgements(self._settings, self._admission, tracing)
+        self.acks = Acknowledgements(self._settings, self._topic, self._admission, tracing)
 
     def begin(self) -> None:
         """Nothing marks the start of a chunk here."""

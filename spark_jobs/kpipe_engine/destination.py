@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from airflow_provider_kpipe.contract.faults import FaultKind
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
 from kpipe_engine.delivery import Delivery
-from kpipe_engine.errors import UnwritableRecordError, is_record_error
+from kpipe_engine.errors import UnwritableRecordError, is_record_error, stop_if_unwritable
 from kpipe_engine.header_rules import choose_header_rules
 from kpipe_engine.record import Header, Record, SourceMessage
 from kpipe_engine.rows import Row
@@ -64,10 +64,8 @@ class Destination:
 
     def copy(self, message: SourceMessage) -> None:
         """Copy one record that may need waiting for, or may not fit at all."""
-        produce(
-            self._delivery,
-            message.offset(),
-            "destination",
+        self._produce(
+            message,
             topic=self._topic,
             key=message.key(),
             value=message.value(),
@@ -121,10 +119,8 @@ class Destination:
                 return
             except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
                 pass
-        _produce(
-            self._delivery,
-            message.offset(),
-            "destination",
+        self._produce(
+            message,
             topic=topic,
             key=record.key,
             value=record.value,
@@ -132,6 +128,14 @@ class Destination:
             timestamp=timestamp,
             partition=partition,
         )
+
+    def _produce(self, message: SourceMessage, **output: Any) -> None:
+        try:
+            _produce(self._delivery, message.offset(), "destination", **output)
+        except UnwritableRecordError as error:
+            if isinstance(error.__cause__, KafkaException):
+                stop_if_unwritable(output["topic"], self._topic, error.__cause__.args[0], message.offset())
+            raise
 
     def _headers(self, headers: list[Header] | None, message: SourceMessage) -> list[Header] | None:
         if self._rules is None:

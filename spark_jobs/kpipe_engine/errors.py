@@ -23,6 +23,10 @@ _RECORD_ERRORS = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
+# No record of a topic can be written, whatever is in it.
+_TOPIC_ERRORS = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+)
 # A producer that was fenced between two calls says no more than that it is broken for good: _FATAL.
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
@@ -31,6 +35,16 @@ _FENCED_ERRORS = frozenset(
 
 def is_record_error(error: KafkaError) -> bool:
     return error.code() in _RECORD_ERRORS and not error.fatal()
+
+
+def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, source_offset: int | None = None) -> None:
+    """A record may be at fault for a topic that a segment has chosen for it, and never for the pipeline's own."""
+    if topic == own_topic and error.code() in _TOPIC_ERRORS:
+        raise PartitionStoppedError(
+            f"topic {topic!r} cannot be written to ({error.str()}): see that it is there, and that the connection's "
+            "user may write to it, then run again",
+            source_offset,
+        )
 
 
 def may_be_fenced(error: KafkaError) -> bool:

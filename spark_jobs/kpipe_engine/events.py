@@ -79,8 +79,11 @@ class LoggedEvents(PartitionEvents):
             "lease_id": f"kafka:{self._common['topic']}:{lane.partition}",
             "start": lane.range.start,
             "end": lane.range.end,
+            # Of a partition that is cut, each piece tells for itself.
+            "piece": lane.range.slot,
+            "pieces": lane.slots,
             "next_offset": lane.stored,
-            "highest_completed_offset": lane.handled - 1,
+            "highest_completed_offset": lane.stored - 1,
             "counts": counts,
             **details,
         }

@@ -65,10 +65,10 @@ class _UsersChoice:
             if self._function is None:
                 self._function = pkgutil.resolve_name(self._path)
             return self._function(fault, Record(message, self._origin))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PartitionStoppedError(
                 f"offset {message.offset()}: on_fault={self._path!r} itself failed over it "
-                f"({type(error).__name__}: {error}); the record's fault was {fault}",
+                f"({type(error).__name__}: {error}); the record's fault was {fault}; mend the function, then run again",
                 message.offset(),
             ) from error
 

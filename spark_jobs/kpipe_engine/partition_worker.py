@@ -164,7 +164,8 @@ class PartitionWorker:
         try:
             while not chunk.is_full and not self.source.finished:
                 messages = self.source.read(chunk.room(READ_RECORDS))
-                handled = lane.handler.handle(messages, lane.counts, lane.known_faults, chunk.until_after(messages))
+                faults = {**lane.known_faults, **self.source.unreadable}
+                handled = lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
                 self.source.give_back(messages[handled:])
                 self.delivery.acks.serve()
                 lane.handled = self.source.next_offset

@@ -24,6 +24,21 @@ class SourceMessage(Protocol):
     def leader_epoch(self) -> int | None: ...
 
 
+class BareMessage:
+    """A message whose headers are left alone: there is one among their names that is no UTF-8."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: SourceMessage) -> None:
+        self._message = message
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._message, name)
+
+    def headers(self) -> None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
     """Where a record comes from, and under which run and lease it is handled."""
@@ -91,8 +106,8 @@ class Record:
         return self.own_headers
 
     @headers.setter
-    def headers(self, headers: list[Header]) -> None:
-        self.own_headers = headers
+    def headers(self, headers: list[Header] | None) -> None:
+        self.own_headers = [] if headers is None else headers
 
     @property
     def metadata(self) -> RecordMetadata:

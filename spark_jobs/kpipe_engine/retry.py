@@ -12,6 +12,9 @@ from airflow_provider_kpipe.segments import StopPartitionError
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.yielding import YieldOrders
 
+# Many tries have to fit into one header.
+TRY_CHARACTERS = 200
+
 
 class Retries:
     """Remembers what records have been through, until they pass or fault.
@@ -50,7 +53,7 @@ class Retries:
                 raise PartitionStoppedError(f"offset {source_offset}: {fault}", source_offset)
             return fault
         delay = self._policy.delay_after(fault.attempts, random.random())  # no secret depends on it
-        failed = FailedTry(fault.attempts, fault.exception_class, fault.message, round(delay, 3))
+        failed = FailedTry(fault.attempts, fault.exception_class, fault.message[:TRY_CHARACTERS], round(delay, 3))
         self.tried[source_offset] = (*fault.retries, failed)
         counts.retried += 1
         due = time.monotonic() + delay

@@ -69,8 +69,10 @@ class SegmentChain:
                     self._settle(segment.open(self._context))
                 self._opened.append((path, segment))
                 self._steps.append((path, segment.process))
-            except Exception as error:
-                raise PartitionStoppedError(f"segment {path!r} did not open: {_shown(error)}") from error
+            except (Exception, SystemExit) as error:
+                raise PartitionStoppedError(
+                    f"segment {path!r} did not open: {_shown(error)}; mend it or what it needs, then run again"
+                ) from error
 
     @property
     def steps(self) -> Sequence[tuple[str, Process]]:
@@ -127,7 +129,7 @@ def find_segment(path: str) -> Any:
     """What an import path names, if it can be a segment."""
     try:
         found: Any = pkgutil.resolve_name(path)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PartitionStoppedError(
             f"segment {path!r} cannot be imported on the executor ({_shown(error)}): "
             "ship its module with py_files, or install it on the executors"

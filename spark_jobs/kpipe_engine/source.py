@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
+from operator import length_hint, methodcaller
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.clients import Settings, consumer_settings
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.record import SourceMessage
+from kpipe_engine.record import BareMessage, SourceMessage
 
 READ_SECONDS = 0.1
 STALL_SECONDS = 120.0
 ANSWER_SECONDS = 60.0
+_headers_of = methodcaller("headers")
 
 
 class Source:
@@ -32,6 +36,8 @@ class Source:
         self._skips: list[tuple[int, int]] = []
         self._given_back: list[SourceMessage] = []
         self._lost = 0
+        self.unreadable: dict[int, Fault] = {}
+        """Of what was read last, by offset."""
 
     @property
     def consumer(self) -> Consumer:
@@ -95,7 +101,24 @@ class Source:
         if len(messages) < len(batch):
             self._heed(message for message in batch if message.error() is not None)
         self._watch(heard=bool(batch))
+        self._read_headers(messages)
         return messages
+
+    def _read_headers(self, messages: list[SourceMessage]) -> None:
+        """Where a name is no UTF-8, the client raises once; asked again, it gives out what crashes the process.
+
+        So the names are read here, by a call that notices in any case, and what cannot be read is put aside.
+        """
+        self.unreadable = {}
+        rest = iter(messages)
+        while True:
+            try:
+                deque(map(_headers_of, rest), maxlen=0)
+                return
+            except SystemError as error:
+                at = len(messages) - length_hint(rest) - 1
+                self.unreadable[messages[at].offset()] = Fault.of(error.__cause__ or error, self._topic, "source")
+                messages[at] = BareMessage(messages[at])
 
     def _skip(self, messages: list[SourceMessage]) -> list[SourceMessage]:
         wanted = [each for each in messages if not any(first <= each.offset() < after for first, after in self._skips)]
@@ -159,10 +182,10 @@ class Source:
         first, after_last = self._consumer.get_watermark_offsets(
             TopicPartition(self._topic, self._partition), timeout=ANSWER_SECONDS
         )
-        if asked > after_last:
+        if asked >= first:
             raise PartitionStoppedError(
-                f"offset {asked} lies above the end of the log, {after_last}: the topic was truncated or made anew; "
-                "plan again"
+                f"offset {asked} was not there, and the log goes from {first} to {after_last}: the topic was truncated "
+                "or made anew; plan again"
             )
         until = min(first, self._end)
         if not self._skip_lost:

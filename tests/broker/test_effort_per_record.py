@@ -27,9 +27,9 @@ SLACK = 1.15
 # A copy: an error is looked for, and value, key, timestamp and headers are handed to the producer.
 COPY_CALLS, COPY_INSTRUCTIONS = 6, 51
 # Through one segment that does nothing.
-SEGMENT_CALLS, SEGMENT_INSTRUCTIONS = 14, 267
+SEGMENT_CALLS, SEGMENT_INSTRUCTIONS = 13, 258
 # Through one batch segment that does nothing.
-BATCH_CALLS, BATCH_INSTRUCTIONS = 13, 149
+BATCH_CALLS, BATCH_INSTRUCTIONS = 8, 105
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])

@@ -137,6 +137,24 @@ def test_a_record_that_only_the_broker_refuses_is_a_dead_letter(broker: SandboxB
 
 
 @both_deliveries
+@pytest.mark.parametrize("segments", [[], ["orders_kit:untouched"]], ids=["copy", "segment"])
+def test_no_record_is_at_fault_for_a_destination_that_is_gone(
+    broker: SandboxBroker, delivery: Delivery, segments: list[str]
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=segments)
+    fill(bench.bootstrap, bench.topic, numbered(20))
+    plan, admin = bench.plan(), AdminClient(bench.settings)
+    admin.delete_topics([bench.output])[bench.output].result(30)
+
+    # A client waits for half a minute for a topic that may just have been made.
+    (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
+
+    assert (progress.state, progress.next_offset) == ("stopped", 0)
+    assert f"topic '{bench.output}' cannot be written to" in (progress.stopped or "")
+    assert read_all(bench.bootstrap, bench.dead) == []
+
+
+@both_deliveries
 def test_a_dead_letter_that_cannot_be_written_stops_the_partition_before_it(
     broker: SandboxBroker, delivery: Delivery
 ) -> None:
@@ -298,7 +316,7 @@ def test_a_start_above_the_end_of_the_log_stops_the_partition(broker: SandboxBro
 
     (progress,) = bench.work(plan)
 
-    assert "lies above the end of the log" in (progress.stopped or "")
+    assert "the topic was truncated or made anew" in (progress.stopped or "")
     assert "plan again" in (progress.stopped or "")
 
 

@@ -32,6 +32,14 @@ def every_tenth_too_large(record: Any) -> Any:
     return record
 
 
+def looks_at_headers(record: Any) -> Any:
+    try:
+        record.headers.append(("looked", b"1"))
+    except Exception as error:
+        raise ValueError("a segment may catch what it likes") from error
+    return record
+
+
 def fails_at_five(record: Any) -> Any:
     if json.loads(record.value)["id"] == 5:
         raise LookupError("five")

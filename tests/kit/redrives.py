@@ -59,7 +59,8 @@ def order(
         with Positions(bench.settings) as positions:
             ensure_ledger(bench.settings, positions.topic(bench.dead), ledger_topic_of(bench.pipeline))
     return RedriveOrder(
-        plan, Redrive(target, Selection(**selection), max_attempts, parking, ledger_topic_of(bench.pipeline))
+        plan,
+        Redrive(target, Selection(**selection), max_attempts, parking, ledger_topic_of(bench.pipeline), bench.topic),
     )
 
 

@@ -38,11 +38,17 @@ def test_an_exponential_wait_doubles_up_to_its_cap() -> None:
 def test_a_wait_lies_between_its_jittered_share_and_its_cap(
     delay: float, cap: float, factor: float, jitter: float, attempt: int, chance: float
 ) -> None:
+    cap = max(delay, cap)
     policy = RetryPolicy(10_001, delay, factor, cap, jitter)
     wait = policy.delay_after(attempt, chance)
     assert 0 <= wait <= cap
     assert wait >= min(delay, cap) * (1 - jitter) * (1 - 1e-9)
     assert policy.delay_after(attempt, 0) >= wait
+
+
+def test_a_delay_that_the_cap_would_cut_is_refused() -> None:
+    with pytest.raises(PolicyError, match=r"delay_seconds=120 is longer than longest_delay_seconds=60\.0: raise"):
+        RetryPolicy.exponential(3, delay_seconds=120)
 
 
 class FlakyError(ConnectionError):

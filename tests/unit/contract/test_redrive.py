@@ -26,7 +26,7 @@ from airflow_provider_kpipe.contract.redrive import (
 )
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 
-ALL = Redrive("output", Selection(), None, None, "orders.dead.redriven")
+ALL = Redrive("output", Selection(), None, None, "orders.dead.redriven", "orders")
 FAILED_AT = 1_769_860_801_000  # LETTER.fault.occurred_at
 WRITTEN_AT = 1_700_000_000_000
 SECOND = replace(
@@ -99,6 +99,9 @@ DECISIONS: list[tuple[Any, dict[str, Any], bool, str]] = [
     (LETTER, {"max_attempts": 1, "parking_topic": "p"}, True, "already_redriven"),
     (SECOND, {"max_attempts": 2, "parking_topic": "p"}, False, "parked"),
     (SECOND, {"max_attempts": 3, "parking_topic": "p"}, False, "redriven"),
+    (LETTER, {"target": "source"}, False, "redriven"),
+    (LETTER, {"target": "source", "source_topic": "payments"}, False, "elsewhere"),
+    (LETTER, {"target": "output", "source_topic": "payments"}, False, "redriven"),
 ]
 
 

@@ -1,0 +1,53 @@
+"""A record with a header name that is no UTF-8: the client cannot read it, and would crash when asked twice."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pipelines import Bench
+from strange_headers import write_header_name
+from topics import fill, numbered, read_all
+
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+SEGMENTS = {
+    "copy": [],
+    "segment": ["orders_kit:untouched"],
+    "segment that looks": ["faulty_kit:looks_at_headers"],
+    "batch": ["batch_kit:untouched"],
+}
+
+
+def make(broker: SandboxBroker, segments: list[str], on_fault: str | None) -> Bench:
+    """Five records, of which the third is strange."""
+    bench = Bench.make(broker.bootstrap_servers, segments=segments, on_fault=on_fault)
+    fill(bench.bootstrap, bench.topic, numbered(2))
+    write_header_name(bench.bootstrap, bench.topic, b'{"id": 2}', b"\xff\xfe")
+    fill(bench.bootstrap, bench.topic, numbered(2, start=3))
+    return bench
+
+
+def ids(bench: Bench) -> list[int]:
+    return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
+
+
+@pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)
+def test_the_partition_stops_in_front_of_it_and_names_it(broker: SandboxBroker, segments: list[str]) -> None:
+    bench = make(broker, segments, None)
+    (progress,) = bench.work(bench.plan())
+    assert (progress.state, progress.next_offset) == ("stopped", 2)
+    assert "offset 2: source" in (progress.stopped or "")
+    assert "'utf-8' codec can't decode byte 0xff" in (progress.stopped or "")
+    assert "pass over it with on_fault='skip'" in (progress.stopped or "")
+    assert ids(bench) == [0, 1]
+    assert read_all(bench.bootstrap, bench.dead) == []
+
+
+@pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)
+def test_it_can_be_skipped(broker: SandboxBroker, segments: list[str]) -> None:
+    bench = make(broker, segments, "skip")
+    (progress,) = bench.work(bench.plan())
+    assert progress.complete
+    assert (progress.counts.read, progress.counts.written, progress.counts.skipped) == (5, 4, 1)
+    assert ids(bench) == [0, 1, 3, 4]
