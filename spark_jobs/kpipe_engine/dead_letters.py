@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol, TypeAlias, cast
 
@@ -95,9 +96,12 @@ class DeadLetterTopic:
         if not headers or not has_fault_headers(headers):
             return letter
         previous = read_dead_letter(letter.key, letter.value, headers)
-        # A record that another pipeline redrove bears its counter and passed: here, it faults for the first time.
-        counts_on = previous and (previous.pipeline == self._plan.pipeline or previous.fault.exception_class)
-        return letter.after(previous) if previous and counts_on else letter
+        if previous is None:
+            return letter
+        if previous.pipeline == self._plan.pipeline or previous.fault.exception_class:
+            return letter.after(previous)
+        # Another pipeline redrove it, and there it passed: here, it faults for the first time.
+        return replace(letter, headers=previous.headers)
 
 
 class RefaultedLetters:

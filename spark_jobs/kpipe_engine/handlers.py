@@ -14,7 +14,7 @@ from kpipe_engine.batch_handler import BatchHandler
 from kpipe_engine.concurrent_handler import ConcurrentHandler
 from kpipe_engine.crews import ConcurrentContext, Coroutines, Crew, Threads
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError, UnwritableRecordError
+from kpipe_engine.errors import NotDueError, SegmentError, UnwritableRecordError
 from kpipe_engine.fault_policy import FaultPolicy
 from kpipe_engine.handling import Handler, KnownFaults
 from kpipe_engine.outputs import write_outputs
@@ -156,11 +156,6 @@ def _choose_inner(
     paths, at_once = job.pipeline.segments, job.pipeline.partitions.max_in_flight_per_partition
     origin, retries = Origin.of(job), Retries(job.pipeline.retry, orders)
     is_batched, is_awaited = has_batches(paths), has_async(paths)
-    if is_batched and is_awaited:
-        raise PartitionStoppedError(
-            f"the segments {', '.join(map(repr, paths))} are in part `async def` and in part take Arrow batches, which "
-            "cannot be combined: make two pipelines of them, or have the batch segment wait by itself"
-        )
     context = (SegmentContext if is_batched or not (is_awaited or at_once > 1) else ConcurrentContext)(
         job.plan.run_key,
         job.plan.topic,

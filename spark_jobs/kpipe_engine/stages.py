@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from airflow_provider_kpipe.segments import BatchOptions, StopPartitionError, batch_options
+from kpipe_engine.async_segments import has_async
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.record import Origin, SourceMessage
 from kpipe_engine.rows import Row, in_source_order, record_of_row, row_of_message, row_of_record
@@ -68,6 +69,11 @@ class StageChain:
     def open(self) -> None:
         """Import and open what is not open yet: a range without records opens nothing."""
         groups = [] if self._stages else list(_grouped(self._paths))
+        if groups and has_async(self._paths):
+            raise PartitionStoppedError(
+                f"the segments {', '.join(map(repr, self._paths))} are in part `async def` and in part take Arrow "
+                "batches, which cannot be combined: make two pipelines of them, or let the batch segment wait by itself"
+            )
         for at, (paths, options) in enumerate(groups):
             chain = SegmentChain(paths, self._context)
             self._chains.append(chain)

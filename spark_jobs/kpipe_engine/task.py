@@ -40,7 +40,7 @@ def run_task(packed: str, settings: str, task: Task, number: int) -> Iterator[Pa
 
 def claim_what_is_cut(packed: str, settings: str) -> None:
     """Put our lease on each partition that is cut, before any of its pieces is begun: they all rely on it."""
-    job, kafka = Job.from_json(unpack(packed)), KafkaSettings.from_json(unpack(settings))
+    job, kafka = _silent(Job.from_json(unpack(packed))), KafkaSettings.from_json(unpack(settings))
     for planned in job.plan.pending:
         if planned.cuts:
             worker = PartitionWorker(job, kafka, planned.pieces[:1], YieldOrders())
@@ -48,6 +48,12 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
                 worker.open()
             finally:
                 worker.close()
+
+
+def _silent(job: Job) -> Job:
+    """What happens to a piece is told by the task that works on it."""
+    scaling = replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)
+    return replace(job, pipeline=replace(job.pipeline, partitions=scaling))
 
 
 def _shared(kafka: KafkaSettings, at_once: int) -> KafkaSettings:

@@ -59,9 +59,10 @@ def test_a_partition_tells_of_its_way_in_the_log_and_on_a_topic(
         assert {(each["pipeline"], each["run_key"], each["topic"]) for each in own} == {
             (bench.pipeline.name, "run-1", bench.topic)
         }
-        assert {(each["lease_id"], each["start"], each["end"]) for each in own} == {
-            (f"kafka:{bench.topic}:{partition}", 0, 30)
+        assert {(each["lease_id"], each["start"], each["end"], each["piece"], each["pieces"]) for each in own} == {
+            (f"kafka:{bench.topic}:{partition}", 0, 30, 0, 1)
         }
+        assert [each["highest_completed_offset"] for each in own] == [-1, -1, 19, 29, 29]
     keys = {(record.partition, record.key) for record in read_all(bench.bootstrap, events_topic)}
     # One key, one partition: a reader sees the events of a partition in their order.
     assert len(keys) == 2

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import (
     METADATA_BYTES,
@@ -134,6 +136,16 @@ def test_progress_of_this_run_counts() -> None:
 def test_what_another_run_stored_does_not_count(offset: int | None, metadata: str | None) -> None:
     progress = PartitionProgress.of(RANGE, "mine", offset, metadata)
     assert progress == PartitionProgress(RANGE, 100, Counts(), started=False, stopped=None)
+
+
+def test_a_newer_run_that_began_behind_the_range_says_that_this_one_was_published() -> None:
+    lease = Lease("2026-01-31T11:00:00+00:00", "first", 1)
+    newer = dataclasses.replace(stored("newer"), base=200, lease=lease)
+    progress = PartitionProgress.of(RANGE, "mine", 250, newer.to_metadata(), "2026-01-31T10:00:00+00:00")
+    assert (progress.state, progress.stopped, progress.ended) == ("complete", None, "revoked")
+    within = dataclasses.replace(newer, base=150)
+    progress = PartitionProgress.of(RANGE, "mine", 250, within.to_metadata(), "2026-01-31T10:00:00+00:00")
+    assert (progress.state, progress.stopped) == ("revoked", "run newer took the partition over")
 
 
 @pytest.mark.parametrize(

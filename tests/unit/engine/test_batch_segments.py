@@ -412,3 +412,12 @@ def test_what_is_down_is_asked_once_and_fails_all_behind_it(user: Any, messages:
     else:
         assert (len(asked), values(rows), sorted(failed)) == (1, [], [10, 11, 12, 13])
     assert {type(each.__cause__) for each in failed.values()} == {StopPartitionError}
+
+
+def test_segments_that_are_awaited_cannot_stand_beside_it(user: Any) -> None:
+    async def fetch(record: Record) -> Record:
+        return record
+
+    user.fetch, user.upper = fetch, batch_segment(lambda batch: batch)
+    with pytest.raises(PartitionStoppedError, match=r"'user_batches:fetch', 'user_batches:upper' are in part `async"):
+        chain("fetch", "upper").open()

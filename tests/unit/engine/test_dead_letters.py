@@ -17,6 +17,7 @@ from airflow_provider_kpipe.contract.dead_letter import (
     DeadLetter,
     FirstFault,
 )
+from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
@@ -108,6 +109,21 @@ def test_the_fault_is_told_in_the_dialect_that_was_declared(
 ) -> None:
     DeadLetterTopic(KafkaDeadLetter("orders.dead", **declared), PLAN, delivery).take(message(5), FAULT)
     assert dict(producer.taken[0]["headers"])[name] == b"no amount"
+
+
+@pytest.mark.parametrize(("pipeline", "attempt"), [("orders", 4), ("upstream", 1)])
+def test_a_record_that_was_redriven_counts_on_in_its_own_pipeline_only(
+    letters: DeadLetterTopic, producer: Any, message: MakeMessage, pipeline: str, attempt: int
+) -> None:
+    source = Coordinates("raw", 0, 9)
+    first = FirstFault("raw", 0, 7, "KeyError", "no id", "2026-01-30T00:00:00.000+00:00")
+    before = DeadLetter(b"k", b"v", (("a", b"1"),), source, FAULT, pipeline, "g", "r", attempt=3, first=first)
+    letters.take(message(5, headers=[*before.headers, *redrive_headers(before)]), FAULT)
+    written = producer.taken[0]["headers"]
+    found = read_dead_letter(b"k", b"v", written)
+    assert found
+    assert (found.attempt, found.first) == (attempt, first if pipeline == "orders" else None)
+    assert found.headers == before.headers
 
 
 @pytest.mark.parametrize("dialect", ["kpipe", "connect", "spring", "streams"])
