@@ -15,7 +15,7 @@ from kpipe_engine.record import SourceMessage
 from kpipe_engine.rows import Row
 from kpipe_engine.segments import SegmentContext
 
-Piece: TypeAlias = list[Row] | Batch
+Portion: TypeAlias = list[Row] | Batch
 
 
 class BatchStage:
@@ -30,12 +30,12 @@ class BatchStage:
         self._context = context
         self._gives_rows = gives_rows
 
-    def begin(self, messages: Sequence[SourceMessage]) -> list[Piece]:
+    def begin(self, messages: Sequence[SourceMessage]) -> list[Portion]:
         return [Batch.of_messages(messages)] if messages else []
 
-    def process(self, pieces: list[Piece], failed: dict[int, SegmentError]) -> list[Piece]:
-        given: list[Piece] = []
-        for part in (part for piece in pieces for part in _apart(piece)):
+    def process(self, portions: list[Portion], failed: dict[int, SegmentError]) -> list[Portion]:
+        given: list[Portion] = []
+        for part in (part for portion in portions for part in _apart(portion)):
             bisected = bisect_errors(len(part), partial(self._pass, part), indivisible=(BatchError, StopPartitionError))
             given += bisected.results
             messages = _messages(part) if bisected.errors else ()
@@ -45,7 +45,7 @@ class BatchStage:
                 failed[messages[at].offset()] = error
         return given
 
-    def _pass(self, part: Piece, start: int, stop: int) -> Piece:
+    def _pass(self, part: Portion, start: int, stop: int) -> Portion:
         """One call. Rows become a batch, and a batch rows, in here: a record that cannot is found like any other."""
         counted = dict(self._context.counters)
         try:
@@ -59,23 +59,23 @@ class BatchStage:
             raise
 
 
-def _messages(piece: Piece) -> Sequence[SourceMessage]:
-    return piece.messages if isinstance(piece, Batch) else [row[0] for row in piece]
+def _messages(portion: Portion) -> Sequence[SourceMessage]:
+    return portion.messages if isinstance(portion, Batch) else [row[0] for row in portion]
 
 
-def _apart(piece: Piece) -> list[Piece]:
+def _apart(portion: Portion) -> list[Portion]:
     """Pieces in which no source offset comes twice, so that it says of which row another one came.
 
-    Of records that have become several, the first go into the first piece, the second into the next, and so on.
+    Of records that have become several, the first go into the first portion, the second into the next, and so on.
     """
-    messages = _messages(piece)
+    messages = _messages(portion)
     if len({*map(id, messages)}) == len(messages):
-        return [piece]
+        return [portion]
     turns: dict[int, int] = defaultdict(int)
     parts: dict[int, list[int]] = defaultdict(list)
     for at, message in enumerate(messages):
         parts[turns[id(message)]].append(at)
         turns[id(message)] += 1
-    if isinstance(piece, Batch):
-        return [piece.take(positions) for positions in parts.values()]
-    return [[piece[at] for at in positions] for positions in parts.values()]
+    if isinstance(portion, Batch):
+        return [portion.take(positions) for positions in parts.values()]
+    return [[portion[at] for at in positions] for positions in parts.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
-from kpipe_engine.record import Header, SourceMessage
+from kpipe_engine.record import Header, SourceMessage, coordinates
 
 
 class HeaderRules:
@@ -19,10 +19,11 @@ class HeaderRules:
     def apply(self, headers: Sequence[Header] | None, message: SourceMessage) -> list[Header]:
         kept = [header for header in headers or () if header[0] not in self._dropped] if self._copies else []
         if self._stamps:
+            topic, partition, offset = coordinates(message)
             kept += (
-                ("kpipe-source-topic", message.topic().encode()),
-                ("kpipe-source-partition", str(message.partition()).encode()),
-                ("kpipe-source-offset", str(message.offset()).encode()),
+                ("kpipe-source-topic", topic.encode()),
+                ("kpipe-source-partition", str(partition).encode()),
+                ("kpipe-source-offset", str(offset).encode()),
             )
         return kept
 

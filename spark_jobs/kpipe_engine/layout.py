@@ -32,18 +32,18 @@ class Layout:
     at_once: int | None = None
 
 
-def lay_out(plan: Plan, scaling: PartitionScaling, slots: int) -> Layout:
-    """`slots` is how many tasks the cluster runs at a time."""
+def lay_out(plan: Plan, scaling: PartitionScaling, cores: int) -> Layout:
+    """`cores` is how many tasks the cluster runs at a time."""
     blocks, most = plan.blocks, scaling.max_concurrent_partitions
     if scaling.execution_mode == "parallelize_across_partitions":
-        return Layout(_interleaved(blocks, slots, len(blocks) if most is None else most))
+        return Layout(_interleaved(blocks, cores, len(blocks) if most is None else most))
     tasks = tuple(Task((block,)) for block in blocks)
     return Layout(tasks, None if most is None or most >= len(tasks) else most)
 
 
-def _interleaved(blocks: Sequence[Block], slots: int, most: int) -> tuple[Task, ...]:
-    """As many tasks as there are slots, each with its share of the places at which blocks are worked on."""
-    count = min(slots, most, len(blocks))
+def _interleaved(blocks: Sequence[Block], cores: int, most: int) -> tuple[Task, ...]:
+    """As many tasks as there are cores, each with its share of the places at which blocks are worked on."""
+    count = min(cores, most, len(blocks))
     places = share_evenly(blocks, min(most, len(blocks), count * MOST_AT_ONCE_IN_A_TASK))
     tasks: list[list[Block]] = [[] for _ in range(count)]
     at_once = [0] * count

@@ -24,6 +24,16 @@ class SourceMessage(Protocol):
     def leader_epoch(self) -> int | None: ...
 
 
+def coordinates(message: SourceMessage) -> tuple[str, int, int]:
+    """Topic, partition and offset that a message was read from.
+
+    Of the record inside a dead letter these are the letter's: its own partition is where it came from once, and two of
+    them could have the same offset there.
+    """
+    read: SourceMessage = getattr(message, "original", message)
+    return read.topic(), read.partition(), read.offset()
+
+
 class BareMessage:
     """A message whose headers are left alone: there is one among their names that is no UTF-8."""
 
@@ -112,16 +122,15 @@ class Record:
     @property
     def metadata(self) -> RecordMetadata:
         # Made when asked for: most segments never look, and a record should not pay for it.
-        message = self._message
-        topic, partition, offset = message.topic(), message.partition(), message.offset()
-        kind, timestamp = message.timestamp()
+        topic, partition, offset = coordinates(self._message)
+        kind, timestamp = self._message.timestamp()
         return RecordMetadata(
             topic=topic,
             partition=partition,
             offset=offset,
             timestamp=timestamp,
             timestamp_kind=TIMESTAMP_KINDS[kind],
-            leader_epoch=message.leader_epoch(),
+            leader_epoch=self._message.leader_epoch(),
             run_key=self._origin.run_key,
             lease_id=f"kafka:{topic}:{partition}",
             partition_key=f"{topic}:{partition}",

@@ -29,8 +29,8 @@ def record_of_row(row: Row, origin: Origin) -> Record:
     return record
 
 
-def in_source_order(pieces: Sequence[list[Row]]) -> list[Row]:
+def in_source_order(portions: Sequence[list[Row]]) -> list[Row]:
     """One list of all rows; those of one record stay in the order in which they came."""
-    if len(pieces) == 1:
-        return pieces[0]
-    return sorted(chain.from_iterable(pieces), key=lambda row: row[0].offset())
+    if len(portions) == 1:
+        return portions[0]
+    return sorted(chain.from_iterable(portions), key=lambda row: row[0].offset())

@@ -17,12 +17,12 @@ Failed: TypeAlias = dict[int, SegmentError]
 
 
 class Stage(Protocol):
-    """Takes rows in pieces, gives rows in pieces, and notes what failed."""
+    """Takes rows in portions, gives rows in portions, and notes what failed."""
 
     def begin(self, messages: Sequence[SourceMessage]) -> list[Any]:
-        """What was read, in pieces, as the first stage likes to take it."""
+        """What was read, in portions, as the first stage likes to take it."""
 
-    def process(self, pieces: list[Any], failed: Failed) -> list[Any]: ...
+    def process(self, portions: list[Any], failed: Failed) -> list[Any]: ...
 
 
 class RecordStage:
@@ -35,10 +35,10 @@ class RecordStage:
     def begin(self, messages: Sequence[SourceMessage]) -> list[list[Row]]:
         return [[row_of_message(message) for message in messages]]
 
-    def process(self, pieces: list[list[Row]], failed: Failed) -> list[list[Row]]:
+    def process(self, portions: list[list[Row]], failed: Failed) -> list[list[Row]]:
         given: list[Row] = []
         down: SegmentError | None = None
-        for row in in_source_order(pieces):
+        for row in in_source_order(portions):
             message = row[0]
             if message.offset() in failed:
                 continue
@@ -91,10 +91,10 @@ class StageChain:
     def process(self, messages: Sequence[SourceMessage]) -> tuple[list[Row], Failed]:
         """All that comes out at the end, in source order, and what each record that did not pass failed with."""
         failed: Failed = {}
-        pieces = self._stages[0].begin(messages)
+        portions = self._stages[0].begin(messages)
         for stage in self._stages:
-            pieces = stage.process(pieces, failed)
-        rows = in_source_order(pieces)
+            portions = stage.process(portions, failed)
+        rows = in_source_order(portions)
         if failed:
             # A record that had become several fails as a whole.
             rows = [row for row in rows if row[0].offset() not in failed]

@@ -38,30 +38,30 @@ def partitions(layout: Layout) -> list[list[int]]:
 
 
 def test_each_partition_has_a_task_the_longest_first() -> None:
-    layout = lay_out(plan(5, 70, 0, 30), PartitionScaling(), slots=2)
+    layout = lay_out(plan(5, 70, 0, 30), PartitionScaling(), cores=2)
     assert partitions(layout) == [[1], [3], [0]]
     assert layout.at_once is None
 
 
 @pytest.mark.parametrize(("most", "at_once"), [(1, 1), (2, 2), (3, None), (9, None)])
 def test_a_limit_is_kept_by_running_so_many_tasks_at_once(most: int, at_once: int | None) -> None:
-    layout = lay_out(plan(5, 70, 30), PartitionScaling(max_concurrent_partitions=most), slots=2)
+    layout = lay_out(plan(5, 70, 30), PartitionScaling(max_concurrent_partitions=most), cores=2)
     assert (len(layout.tasks), layout.at_once) == (3, at_once)
 
 
 def test_partitions_of_a_topic_with_many_share_a_writer_and_a_task() -> None:
-    layout = lay_out(plan(*[100] * 1_000), PartitionScaling(), slots=2)
+    layout = lay_out(plan(*[100] * 1_000), PartitionScaling(), cores=2)
     assert len(layout.tasks) == 63
     assert {len(task.blocks) for task in layout.tasks} == {1}
     assert sorted(chain.from_iterable(partitions(layout))) == list(range(1_000))
 
 
-@given(lengths=LENGTHS, slots=st.integers(1, 16), most=st.none() | st.integers(1, 100))
-def test_interleaved_partitions_never_exceed_the_limit(lengths: list[int], slots: int, most: int | None) -> None:
+@given(lengths=LENGTHS, cores=st.integers(1, 16), most=st.none() | st.integers(1, 100))
+def test_interleaved_partitions_never_exceed_the_limit(lengths: list[int], cores: int, most: int | None) -> None:
     scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
     made = plan(*lengths)
-    layout = lay_out(made, scaling, slots)
-    assert len(layout.tasks) <= slots
+    layout = lay_out(made, scaling, cores)
+    assert len(layout.tasks) <= cores
     assert layout.at_once is None
     assert sorted(chain.from_iterable(partitions(layout))) == sorted(each.partition for each in made.pending)
     at_work = sum(task.at_once for task in layout.tasks)
@@ -73,12 +73,12 @@ def test_interleaved_partitions_never_exceed_the_limit(lengths: list[int], slots
 
 
 @settings(max_examples=300, deadline=None)
-@given(lengths=LENGTHS, slots=st.integers(1, 8), most=st.integers(1, 40))
+@given(lengths=LENGTHS, cores=st.integers(1, 8), most=st.integers(1, 40))
 def test_interleaved_partitions_take_little_more_than_the_best_possible(
-    lengths: list[int], slots: int, most: int
+    lengths: list[int], cores: int, most: int
 ) -> None:
     scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
-    layout = lay_out(plan(*lengths), scaling, slots)
+    layout = lay_out(plan(*lengths), scaling, cores)
     places = sum(task.at_once for task in layout.tasks)
     assert max(map(makespan, layout.tasks)) <= best_possible(lengths, places) * 1.3
 
@@ -88,7 +88,7 @@ def test_interleaved_partitions_take_little_more_than_the_best_possible(
 )
 def test_places_go_to_where_the_work_is(lengths: list[int], most: int, longest: int) -> None:
     scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
-    assert max(map(makespan, lay_out(plan(*lengths), scaling, slots=2).tasks)) == longest
+    assert max(map(makespan, lay_out(plan(*lengths), scaling, cores=2).tasks)) == longest
 
 
 def makespan(task: Task) -> int:

@@ -13,6 +13,8 @@ from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import FAULT_HEADERS
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from kpipe_engine.destination import PARTITIONER_CHOOSES
+from kpipe_engine.header_rules import HeaderRules
+from kpipe_engine.record import Origin, Record
 from kpipe_engine.restored import RestoredMessage, back_to_source, choose_restore
 
 PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
@@ -75,3 +77,15 @@ def test_the_source_topic_gets_it_with_its_partition_and_its_time(original: Any,
     (taken,) = producer.taken
     assert (taken["topic"], taken["partition"], taken["timestamp"]) == ("orders", 3, LETTER.source.timestamp)
     assert isinstance(restored, RestoredMessage)
+
+
+def test_records_of_one_home_are_told_apart_by_where_their_letters_are(message: MakeMessage) -> None:
+    """Readers who remove duplicates by the stamp would lose one of them otherwise."""
+    letters = [message(7, b"letter", topic="orders.dead", partition=partition) for partition in (0, 1)]
+    restored = [choose_restore(KEEPING, "output")(each, LETTER) for each in letters]
+    assert [each.partition() for each in restored] == [3, 3]
+    rules = HeaderRules(KafkaDestination("out", copy_headers=False, stamp_source=True))
+    stamps = [rules.apply(None, each) for each in restored]
+    assert [dict(each)["kpipe-source-partition"] for each in stamps] == [b"0", b"1"]
+    ids = {Record(each, Origin("run")).metadata.correlation_id for each in restored}
+    assert ids == {"orders.dead-0-7", "orders.dead-1-7"}
