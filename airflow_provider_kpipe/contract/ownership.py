@@ -32,10 +32,7 @@ def take_on(
         return PartitionProgress.revoked(planned, found.run_key)
     if found.run_key == plan.run_key:
         return PartitionProgress.of(planned, plan.run_key, stored, metadata)
-    # Its own checkpoint may have come while it was still at work.
-    published = planned.committed_by is not None and planned.committed_by in (found.run_key, found.took_over)
-    same_base = found.base == planned.committed or published
-    if plan.continues_group and found.continues_group and same_base:
+    if takes_over(planned, plan, found):
         completed = CompletedOffsets(planned.start, [(found.start, stored), *others])
         for start, end in found.done:
             completed.add(start, end)
@@ -44,3 +41,11 @@ def take_on(
             next_offset = completed.next_offset
             return PartitionProgress(planned, next_offset, Counts(), True, None, took_over=found.run_key, done=done)
     return PartitionProgress.not_started(planned)
+
+
+def takes_over(planned: PartitionRange, plan: Plan, found: StoredProgress) -> bool:
+    """Whether what another run has stored counts for this one: both go on where the group stands, at one place."""
+    # The other one's own checkpoint may have come while it was still at work.
+    published = planned.committed_by is not None and planned.committed_by in (found.run_key, found.took_over)
+    same_base = found.is_based_on(planned.committed, planned.committed_by)
+    return plan.continues_group and found.continues_group and (same_base or published)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -49,6 +50,11 @@ class Counts:
 _OWN_COUNTS = tuple(each.name for each in dataclasses.fields(Counts) if each.name != "named")
 
 
+def mark_of(run_key: str | None) -> str | None:
+    """A run key in few bytes: several may have to fit beside one offset."""
+    return None if run_key is None else hashlib.sha256(run_key.encode()).hexdigest()[:8]
+
+
 @dataclass(frozen=True, slots=True)
 class StoredProgress(Document):
     """The metadata of a stored offset: whose it is, and what stands behind it."""
@@ -77,6 +83,13 @@ class StoredProgress(Document):
     """Spans of the range that were completed before this run."""
     seconds: float = 0.0
     """How long records have been read and handled."""
+    base_mark: str | None = None
+    """Which run had put the group there, by `mark_of`."""
+
+    def is_based_on(self, committed: int | None, committed_by: str | None) -> bool:
+        """Whether the group still is where this run found it. Somebody who has reset it to that very offset has left no
+        mark of a run beside it, and wants the records again."""
+        return self.base == committed and self.base_mark == mark_of(committed_by)
 
     def to_metadata(self) -> str:
         full = self.stopped

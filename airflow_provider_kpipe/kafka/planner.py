@@ -168,7 +168,8 @@ def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
     if stored and progress and progress.continues_group and stored.offset > (-1 if committed is None else committed):
         publisher = _publisher(snapshot.committed.get(partition))
         # Its own checkpoint may have come while it was still at work, or that of the run which it took over.
-        if progress.base == committed or (publisher and publisher in (progress.run_key, progress.took_over)):
+        published = publisher is not None and publisher in (progress.run_key, progress.took_over)
+        if published or progress.is_based_on(committed, publisher):
             log.info(
                 "partition %d: going on at %d, stored by run %s whose checkpoint never came",
                 partition,
@@ -177,11 +178,11 @@ def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
             )
             return stored.offset
         log.warning(
-            "partition %d: the group was moved from %s to %s since run %s stored %d; the group decides",
+            "partition %d: somebody put the group at %s after run %s found it at %s and stored %d; the group decides",
             partition,
-            progress.base,
             committed,
             progress.run_key,
+            progress.base,
             stored.offset,
         )
     if committed is not None:

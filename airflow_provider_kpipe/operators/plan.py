@@ -17,6 +17,7 @@ from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
 from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
 
 if TYPE_CHECKING:
@@ -72,17 +73,8 @@ class KpipePlanOperator(BaseOperator):
         self.checkpoint_task_id = checkpoint_task_id
 
     def execute(self, context: Context) -> dict[str, Any]:
-        # Task state outlives a retry and a clear, which XCom does not: the plan of a DAG run stays what it is.
-        store = context.get("task_state_store")
-        frozen = store.get(PLAN_KEY, default=None) if store is not None else None
         with failing_for_good():
-            if frozen is not None:
-                plan = Plan.from_json(frozen)
-                self.log.info("This DAG run has its plan already, made at %s", plan.created_at)
-            else:
-                plan = self.make_plan(context)
-            if store is not None and frozen is None:
-                store.set(PLAN_KEY, plan.to_json())
+            plan = frozen(context, PLAN_KEY, Plan, lambda: self.make_plan(context))
         self.report(plan)
         return plan.to_json()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator, Param
+from airflow.sdk import Param
 
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.redrive import (
     TARGETS,
@@ -27,20 +26,20 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
-from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.forms import filled_in
+from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.plan import run_key_of
-from airflow_provider_kpipe.spark.job_run import JobRun, new_attempt
+from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
+from airflow_provider_kpipe.spark.job_run import new_attempt
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ORDER_KEY = "kpipe_redrive"
-PROGRESS_KEY = "progress"
 
 
-class KpipeRedriveOperator(BaseOperator):
+class KpipeRedriveOperator(SparkJobOperator):
     """Redrives the dead letters that the params of the DAG run choose, each exactly once.
 
     A letter that is redriven is entered in a ledger topic, `<dead-letter topic>.redriven`, in the same transaction: no
@@ -68,43 +67,18 @@ class KpipeRedriveOperator(BaseOperator):
         target: RedriveTarget = "source",
         max_attempts: int | None = None,
         parking_topic: str | None = None,
-        conn_id: str = "spark_default",
-        spark_conf: Mapping[str, str] | None = None,
-        py_files: Sequence[str] = (),
-        progress_interval: float = 5.0,
-        submit_options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, **kwargs)
         check_redrive(pipeline, target, parking_topic)
-        self.pipeline = pipeline
         self.target = target
         self.max_attempts = max_attempts
         self.parking_topic = parking_topic
-        self.conn_id = conn_id
-        self.spark_conf = spark_conf
-        self.py_files = py_files
-        self.progress_interval = progress_interval
-        self.submit_options = submit_options
-        self._job_run: JobRun | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
-        # Task state outlives a retry and a clear, which XCom does not: the order of a DAG run stays what it is.
-        store = context.get("task_state_store")
-        frozen = store.get(ORDER_KEY, default=None) if store is not None else None
         with failing_for_good():
-            if frozen is not None:
-                order = RedriveOrder.from_json(frozen)
-                self.log.info("This DAG run has its order already, made at %s", order.plan.created_at)
-            else:
-                order = self._make_order(context)
-                if store is not None:
-                    store.set(ORDER_KEY, order.to_json())
+            order = frozen(context, ORDER_KEY, RedriveOrder, lambda: self._make_order(context))
             return self._dry_run(order, context) if order.plan.dry_run else self._run(order, context)
-
-    def on_kill(self) -> None:
-        if self._job_run is not None:
-            self._job_run.stop()
 
     def _settings(self) -> dict[str, str]:
         """Dead letters are on the destination's cluster."""
@@ -150,23 +124,12 @@ class KpipeRedriveOperator(BaseOperator):
         settings = self._settings()
         with Positions(settings) as positions:
             ensure_ledger(settings, positions.topic(plan.topic), redrive.ledger_topic)
-        self._job_run = JobRun(
-            Job(redriving(self.pipeline), plan, attempt=new_attempt(), redrive=redrive),
-            KafkaSettings(
-                settings,
-                fit_to_topics(settings, written_topics(self.pipeline, redrive)),
-                KpipeHook(self.pipeline.source.conn_id).get_registry(),
-                KpipeHook(self.pipeline.destination_conn_id).get_registry(),
-            ),
-            conn_id=self.conn_id,
-            spark_conf=self.spark_conf,
-            py_files=self.py_files,
-            submit_options=self.submit_options,
-            progress_interval=self.progress_interval,
-        )
-        progress = self._job_run.run()
+        job = Job(redriving(self.pipeline), plan, attempt=new_attempt(), redrive=redrive)
+        # Dead letters are on the destination's cluster.
+        job_run = self.job_run(job, self.pipeline.destination_conn_id, written_topics(self.pipeline, redrive))
+        progress = job_run.run()
         record = self._report(RedriveResult.of(order, map(PartitionRedrive.of, progress)), context)
-        self._job_run.check(progress)
+        job_run.check(progress)
         return record
 
     def _report(self, result: RedriveResult, context: Context) -> dict[str, Any]:

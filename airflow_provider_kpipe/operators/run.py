@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import StalePlanError
-from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.operators.failures import failing_for_good
-from airflow_provider_kpipe.spark.job_run import JobRun, new_attempt
+from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
+from airflow_provider_kpipe.spark.job_run import new_attempt
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-PROGRESS_KEY = "progress"
 
-
-class KpipeRunOperator(BaseOperator):
+class KpipeRunOperator(SparkJobOperator):
     """Submits the job, shows its progress, and fails unless every range was read to its end.
-
-    What the job has done is read from Kafka, not from its output: a job that is killed and tried again goes
-    on where it stored last.
 
     :param pipeline: what to run; the same as the plan's
     :param plan: the plan, usually the plan task's output
@@ -51,24 +44,12 @@ class KpipeRunOperator(BaseOperator):
         *,
         pipeline: KafkaPipeline,
         plan: Any,
-        conn_id: str = "spark_default",
-        spark_conf: Mapping[str, str] | None = None,
-        py_files: Sequence[str] = (),
         max_run_time: timedelta | float | None = None,
-        progress_interval: float = 5.0,
-        submit_options: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, **kwargs)
         self.max_run_time = _seconds(max_run_time)
-        self.pipeline = pipeline
         self.plan = plan
-        self.conn_id = conn_id
-        self.spark_conf = spark_conf
-        self.py_files = py_files
-        self.progress_interval = progress_interval
-        self.submit_options = submit_options
-        self._job_run: JobRun | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         with failing_for_good():
@@ -79,31 +60,14 @@ class KpipeRunOperator(BaseOperator):
                 raise AirflowSkipException("The plan is empty: there is nothing to read")
             return self._run(plan, context)
 
-    def on_kill(self) -> None:
-        if self._job_run is not None:
-            self._job_run.stop()
-
     def _run(self, plan: Plan, context: Context) -> dict[str, Any]:
-        destination = KpipeHook(self.pipeline.destination_conn_id).get_conn()
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time
-        self._job_run = JobRun(
-            Job(self.pipeline, plan, new_attempt(), deadline),
-            KafkaSettings(
-                KpipeHook(self.pipeline.source.conn_id).get_conn(),
-                fit_to_topics(destination, self.pipeline.written_topics),
-                KpipeHook(self.pipeline.source.conn_id).get_registry(),
-                KpipeHook(self.pipeline.destination_conn_id).get_registry(),
-            ),
-            conn_id=self.conn_id,
-            spark_conf=self.spark_conf,
-            py_files=self.py_files,
-            submit_options=self.submit_options,
-            progress_interval=self.progress_interval,
-        )
-        progress = self._job_run.run()
+        job = Job(self.pipeline, plan, new_attempt(), deadline)
+        job_run = self.job_run(job, self.pipeline.source.conn_id, self.pipeline.written_topics)
+        progress = job_run.run()
         result = {"run_key": plan.run_key, "partitions": [each.to_json() for each in progress]}
         context["ti"].xcom_push(key=PROGRESS_KEY, value=result)
-        self._job_run.check(progress)
+        job_run.check(progress)
         return result
 
 

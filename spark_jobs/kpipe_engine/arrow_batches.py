@@ -41,22 +41,22 @@ class Batch:
             "topic": pa.array(topics, TYPES["topic"]),
             "partition": pa.array(partitions, TYPES["partition"]),
         }
-        source = _source_columns(messages, [message.timestamp()[1] for message in messages])
-        return cls(pa.RecordBatch.from_pydict({**own, **source}), messages, headers)
+        read_at = pa.array([message.timestamp()[1] for message in messages], TYPES["timestamp"])
+        return cls(pa.RecordBatch.from_pydict({**own, **_source_columns(messages, read_at)}), messages, headers)
 
     @classmethod
     def of_messages(cls, messages: Sequence[SourceMessage]) -> Batch:
         """As they were read: a column at a time, where `of` needs a tuple for each record."""
-        timestamps = [message.timestamp()[1] for message in messages]
+        timestamps = pa.array([message.timestamp()[1] for message in messages], TYPES["timestamp"])
         own = {
             "key": pa.array([message.key() for message in messages], pa.binary()),
             "value": pa.array([message.value() for message in messages], pa.binary()),
-            "timestamp": pa.array(timestamps, TYPES["timestamp"]),
+            "timestamp": timestamps,
             "topic": pa.nulls(len(messages), TYPES["topic"]),
             "partition": pa.nulls(len(messages), TYPES["partition"]),
         }
         columns = pa.RecordBatch.from_pydict({**own, **_source_columns(messages, timestamps)})
-        return cls(columns, messages, [message.headers() for message in messages])
+        return cls(columns, messages, [None] * len(messages))
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -76,20 +76,24 @@ class Batch:
         """What the segment takes."""
         if not with_headers:
             return self.columns
-        return self.columns.append_column("headers", pa.array([each or [] for each in self.headers], HEADERS))
+        headers = [
+            (message.headers() if own is None else own) or []
+            for message, own in zip(self.messages, self.headers, strict=True)
+        ]
+        return self.columns.append_column("headers", pa.array(headers, HEADERS))
 
     def rows(self) -> list[Row]:
         key, value, timestamp, topic, partition = (_values(self.columns.column(name)) for name in OWN)
         return list(zip(self.messages, key, value, self.headers, timestamp, topic, partition, strict=True))
 
 
-def _source_columns(messages: Sequence[SourceMessage], timestamps: Sequence[int]) -> dict[str, pa.Array]:
+def _source_columns(messages: Sequence[SourceMessage], timestamps: pa.Array) -> dict[str, pa.Array]:
     first, count = messages[0], len(messages)
     return {
         "source_topic": pa.repeat(first.topic(), count),
         "source_partition": pa.repeat(pa.scalar(first.partition(), pa.int32()), count),
         "source_offset": pa.array([message.offset() for message in messages], pa.int64()),
-        "source_timestamp": pa.array(timestamps, pa.int64()),
+        "source_timestamp": timestamps,
     }
 
 
@@ -107,7 +111,7 @@ def matched(given: Batch, result: Any) -> Batch:
     for name, column in zip(returned.schema.names, returned.columns, strict=True):
         if name == "headers":
             headers = [
-                each and [(one["key"], one["value"]) for one in each] for each in _values(_cast(name, column, HEADERS))
+                [(one["key"], one["value"]) for one in each or ()] for each in _values(_cast(name, column, HEADERS))
             ]
         elif name not in SOURCE:
             columns[name] = _cast(name, column, TYPES[name]) if name in TYPES else column

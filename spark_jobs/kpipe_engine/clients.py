@@ -16,6 +16,7 @@ Settings = Mapping[str, Any]
 
 log = logging.getLogger("kpipe.kafka")
 
+ANSWER_SECONDS = 60.0
 QUEUE_KBYTES = 48 * 1024
 # Long enough to sit out a broker that stops for a while, short enough to let readers go on after a crash.
 SHORTEST_TRANSACTION_TIMEOUT_MS = 60_000

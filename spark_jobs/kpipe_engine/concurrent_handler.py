@@ -45,6 +45,8 @@ class ConcurrentHandler:
             fault = known_faults.get(message.offset()) or self._finish(message, outcome, counts)
             if fault is not None:
                 self._faults.take(message, fault, counts)
+            if outcome is not None:
+                _add(outcome.counts, counts)
             counts.read += 1
         return len(messages)
 
@@ -71,7 +73,6 @@ class ConcurrentHandler:
         if outcome is None:
             return None
         self._retries.tried.pop(message.offset(), None)
-        _add(outcome.counts, counts)
         return outcome.fault or write_outputs(self._destination, message, outcome.records, counts)
 
 

@@ -14,14 +14,13 @@ from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.admission import Admission
-from kpipe_engine.clients import Settings, producer_settings, transaction_timeout_ms
+from kpipe_engine.clients import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.deadline import returns_within
 from kpipe_engine.errors import ChunkFailedError, is_record_error, may_be_fenced, stop_if_unwritable
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 
 ABORT_SECONDS = 10.0
-ANSWER_SECONDS = 60.0
 FLUSH_SECONDS = 0.2
 STORE_SECONDS = 30.0
 # How long to serve acknowledgements while the producer's queue is full, before trying again.

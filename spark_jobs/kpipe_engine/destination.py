@@ -85,12 +85,15 @@ class Destination:
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
         taken = 0
         try:
-            for message, key, value, headers, timestamp, topic, partition in rows:
+            for message, key, value, own, timestamp, topic, partition in rows:
                 if partition is None:
                     partition = message.partition() if keep_partition else PARTITIONER_CHOOSES
-                headers = rules.apply(headers, message) if rules else headers
-                if headers and headers != message.headers():
+                headers = message.headers()
+                if own is not None and own != headers:
+                    headers = own
                     _check_names(headers)
+                if rules:
+                    headers = rules.apply(headers, message)
                 timestamp = timestamp if keep_timestamp else NOW
                 produce(topic or own_topic, value, key, partition, None, None, timestamp, headers)
                 taken += 1

@@ -14,7 +14,7 @@ from kpipe_engine.batch_handler import BatchHandler
 from kpipe_engine.concurrent_handler import ConcurrentHandler
 from kpipe_engine.crews import ConcurrentContext, Coroutines, Crew, Threads
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import NotDueError, SegmentError, UnwritableRecordError
+from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError, UnwritableRecordError
 from kpipe_engine.fault_policy import FaultPolicy
 from kpipe_engine.handling import Handler, KnownFaults
 from kpipe_engine.outputs import write_outputs
@@ -88,17 +88,23 @@ class SegmentHandler:
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         self._segments.count_into(counts.named)
         self._segments.open()
-        clock, orders, handled = time.monotonic, self._orders, 0
+        clock, orders, named, handled = time.monotonic, self._orders, counts.named, 0
         for message in messages:
             if orders.given or clock() > until:
                 break
+            counted = dict(named) if named else {}
             fault = known_faults.get(message.offset()) if known_faults else None
             try:
                 fault = fault or self._pass(message, counts, until)
+                if fault is not None:
+                    self._faults.take(message, fault, counts)
             except NotDueError:
                 break
-            if fault is not None:
-                self._faults.take(message, fault, counts)
+            except PartitionStoppedError:
+                # The record is not terminal: it counts where it passes.
+                named.clear()
+                named.update(counted)
+                raise
             counts.read += 1
             handled += 1
         return handled

@@ -6,7 +6,7 @@ from airflow_provider_kpipe.contract.completed_offsets import Spans
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Ending, PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.progress import Ending, PartitionProgress, StoredProgress, mark_of
 from kpipe_engine.errors import PipelineStoppedError
 from kpipe_engine.handling import Handler, KnownFaults
 
@@ -70,6 +70,7 @@ class Lane:
             run_key=plan.run_key,
             start=self.range.start,
             base=self.range.committed,
+            base_mark=mark_of(self.range.committed_by),
             continues_group=plan.continues_group,
             counts=self.counts,
             stopped=self.reason,

@@ -8,13 +8,11 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.ownership import take_on
+from airflow_provider_kpipe.contract.ownership import take_on, takes_over
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
-from kpipe_engine.clients import QUICK_START, group_reader
+from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
-
-ANSWER_SECONDS = 60.0
 
 
 class Ownership:
@@ -46,9 +44,10 @@ class Ownership:
         late = []
         for lane in lanes:
             found = self._in_pieces.pop(lane.partition, None)
+            # Fenced in any case; what they have done counts only if this run goes on from there.
             done = tuple(self._completed_in_pieces(lane.partition, found)) if found else ()
-            if not set(done) <= set(lane.done):
-                lane.done = (*lane.done, *done)
+            if found and takes_over(lane.range, self._plan, found) and not set(done) <= set(lane.done):
+                lane.done, lane.took_over = (*lane.done, *done), lane.took_over or found.run_key
                 late.append(lane)
         return late
 

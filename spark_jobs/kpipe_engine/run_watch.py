@@ -11,10 +11,8 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
-from kpipe_engine.clients import Settings, group_reader
+from kpipe_engine.clients import ANSWER_SECONDS, Settings, group_reader
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
-
-ANSWER_SECONDS = 60.0
 
 OwnCounts = Callable[[], Sequence[Counts]]
 

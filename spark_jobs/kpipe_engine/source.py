@@ -14,13 +14,12 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from kpipe_engine.clients import Settings, consumer_settings
+from kpipe_engine.clients import ANSWER_SECONDS, Settings, consumer_settings
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.record import BareMessage, SourceMessage
 
 READ_SECONDS = 0.1
 STALL_SECONDS = 120.0
-ANSWER_SECONDS = 60.0
 _headers_of = methodcaller("headers")
 
 

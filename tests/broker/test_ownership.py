@@ -8,7 +8,7 @@ import json
 import pytest
 from jobs import wait_for
 from pipelines import Bench
-from topics import committed, fill, numbered, read_all
+from topics import commit, committed, fill, numbered, read_all
 from workers import Working
 
 from airflow_provider_kpipe.contract.pipeline import Delivery
@@ -152,6 +152,22 @@ def test_a_checkpoint_that_comes_while_its_run_is_still_at_work(broker: SandboxB
     assert ids(bench) == list(range(60))
     assert bench.checkpoint(newer).complete
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 60}
+
+
+def test_a_group_that_is_reset_to_where_the_last_run_began_is_read_again(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    for number, run_key in enumerate(("first", "second")):
+        fill(bench.bootstrap, bench.topic, numbered(10, start=10 * number))
+        plan = planned(bench, run_key, 9 + number)
+        bench.work(plan)
+        assert bench.checkpoint(plan).complete
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10})
+
+    third = planned(bench, "third", 11)
+    (progress,) = bench.work(third)
+
+    assert (third.ranges[0].start, progress.counts.read, progress.took_over) == (10, 10, None)
+    assert ids(bench) == [*range(20), *range(10, 20)]
 
 
 def test_somebody_elses_move_is_still_a_reason_to_refuse(broker: SandboxBroker) -> None:

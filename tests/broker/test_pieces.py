@@ -12,6 +12,7 @@ from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import Earliest
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
@@ -83,6 +84,18 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
     checkpoint = bench.checkpoint(plan)
     assert (checkpoint.complete, checkpoint.partitions[0].committed) == (True, 100)
     assert sorted(ids(bench)) == list(range(100))
+
+
+def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker: SandboxBroker) -> None:
+    bench = make(broker)
+    first = at(bench.plan(run_key="first"), 10)
+    again = at(bench.plan(run_key="again", publish=True, start=Earliest()), 11)
+    for plan in (first, again):
+        claim(bench, plan)
+        for slot in range(4):
+            assert piece(bench, plan, slot).run()[0].complete
+        assert bench.checkpoint(plan).complete
+    assert sorted(ids(bench)) == sorted([*range(100), *range(100)])
 
 
 def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:

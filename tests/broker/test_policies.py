@@ -9,6 +9,7 @@ import pytest
 from pipelines import Bench
 from topics import Sent, committed, fill, numbered, read_all
 
+from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -72,6 +73,22 @@ def test_a_function_of_the_user_chooses_for_each_fault(broker: SandboxBroker, de
 
     assert (progress.next_offset, progress.counts.skipped) == (9, 4)
     assert ids(bench, bench.output) == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("at_once", [1, 4], ids=["in order", "relaxed"])
+def test_a_record_that_stops_its_partition_is_counted_where_it_passes(broker: SandboxBroker, at_once: int) -> None:
+    mode = "relax_ordering_within_partition" if at_once > 1 else "preserve_partition_order"
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        segments=["faulty_kit:CountsAndFailsAtFive"],
+        on_fault="stop_partition",
+        scaling=PartitionScaling(mode, max_in_flight_per_partition=at_once),
+    )
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    plan = bench.plan()
+    for attempt in ("first", "second"):
+        (progress,) = bench.work(plan, attempt=attempt)
+        assert (progress.next_offset, progress.counts.named) == (5, {"seen": 5})
 
 
 def test_a_function_that_fails_itself_stops_the_partition_and_is_named(broker: SandboxBroker) -> None:

@@ -73,6 +73,15 @@ class Counting:
         return record
 
 
+class CountsAndFailsAtFive:
+    def open(self, context: Any) -> None:
+        self.context = context
+
+    def process(self, record: Any) -> Any:
+        self.context.count("seen")
+        return fails_at_five(record)
+
+
 def nameless_headers_at_five(record: Any) -> Any:
     """Half of a pair is no name that a header can hold."""
     if json.loads(record.value)["id"] == 5:

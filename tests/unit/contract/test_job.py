@@ -6,32 +6,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import SETTINGS_PROPERTY, Job, KafkaSettings, pack, unpack
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 SETTINGS = st.dictionaries(st.text(), st.text(), max_size=4)
 
 
 def job(partitions: int = 1) -> Job:
-    plan = Plan(
-        run_key="dag/run/plan",
-        pipeline="orders",
-        group="orders",
-        topic="orders",
-        topic_id="abc",
-        isolation_level="read_committed",
-        continues_group=True,
-        dry_run=False,
-        created_at="2026-01-31T12:00:00+00:00",
-        topic_partitions=4,
-        ranges=tuple(PartitionRange(each, 10**9 + each, 2 * 10**9 + each, 10**9 + each) for each in range(partitions)),
-    )
+    ranges = [PartitionRange(each, 10**9 + each, 2 * 10**9 + each, 10**9 + each) for each in range(partitions)]
     declared = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), segments=["orders:parse"])
-    return Job(declared, plan)
+    return Job(declared, plan_of(*ranges))
 
 
 def test_a_job_comes_back_from_its_package_as_it_went() -> None:

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 
+from plans import plan_of
+
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.ownership import take_on
-from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
 
 RANGE = PartitionRange(0, 100, 200, 100)
 PLANNED_AT = "2026-01-31T12:00:00.000+00:00"
 BEFORE, AFTER = "2026-01-31T11:00:00.000+00:00", "2026-01-31T13:00:00.000+00:00"
-PLAN = Plan(
-    run_key="mine",
-    pipeline="orders",
-    group="orders",
-    topic="orders",
-    topic_id="abc",
-    isolation_level="read_committed",
-    continues_group=True,
-    dry_run=False,
-    created_at=PLANNED_AT,
-    topic_partitions=4,
-    ranges=(RANGE,),
-)
+PLAN = plan_of(RANGE, run_key="mine", created_at=PLANNED_AT)
 MINE = Lease(PLANNED_AT, "b", 1)
 
 

@@ -9,28 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 OFFSETS = st.integers(0, 2**62)
-
-
-def plan(*ranges: PartitionRange, group: str = "orders", topic: str = "orders") -> Plan:
-    return Plan(
-        run_key="dag/run/plan",
-        pipeline="orders",
-        group=group,
-        topic=topic,
-        topic_id="abc",
-        isolation_level="read_committed",
-        continues_group=True,
-        dry_run=False,
-        created_at="2026-01-31T12:00:00+00:00",
-        topic_partitions=4,
-        ranges=ranges,
-    )
 
 
 @st.composite
@@ -90,12 +75,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "said"), REFUSED, ids=[said for _, said in REFUSED])
 def test_a_plan_that_does_not_fit_is_refused_with_the_path_of_the_field(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(DocumentError) as refusal:
-        Plan.from_json({**plan().to_json(), **changes})
+        Plan.from_json({**plan_of().to_json(), **changes})
     assert said in str(refusal.value)
 
 
 def test_a_range_that_is_cut_is_worked_on_in_pieces_with_writers_of_their_own() -> None:
-    cut = plan(PartitionRange(1, 0, 90, 0, cuts=(40, 70), done=((50, 60),)), PartitionRange(2, 0, 30, None))
+    cut = plan_of(PartitionRange(1, 0, 90, 0, cuts=(40, 70), done=((50, 60),)), PartitionRange(2, 0, 30, None))
     assert [(each.start, each.end, each.slot, each.done) for each in cut.ranges[0].pieces] == [
         (0, 40, 0, ((50, 60),)),
         (40, 70, 1, ((50, 60),)),
@@ -124,7 +109,7 @@ def test_cuts_lie_in_order_within_the_range(cuts: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(("partitions", "writers"), [(1, 1), (100, 100), (101, 51), (200, 100), (1_000, 63)])
 def test_a_topic_has_a_hundred_writers_at_most(partitions: int, writers: int) -> None:
     made = dataclasses.replace(
-        plan(*(PartitionRange(each, 0, 5, None) for each in range(partitions))), topic_partitions=partitions
+        plan_of(*(PartitionRange(each, 0, 5, None) for each in range(partitions))), topic_partitions=partitions
     )
     assert len(made.transactional_ids) == len(made.blocks) == writers
 
@@ -132,32 +117,32 @@ def test_a_topic_has_a_hundred_writers_at_most(partitions: int, writers: int) ->
 def test_a_partition_has_one_range() -> None:
     twice = [PartitionRange(1, 0, 5, None), PartitionRange(1, 5, 9, None)]
     with pytest.raises(ValueError, match="partition 1 of 'orders' has more than one range"):
-        plan(*twice)
+        plan_of(*twice)
 
 
 def test_a_partition_has_one_range_in_a_document_too() -> None:
-    document = plan(PartitionRange(1, 0, 5, None)).to_json()
+    document = plan_of(PartitionRange(1, 0, 5, None)).to_json()
     with pytest.raises(DocumentError, match="Plan: partition 1"):
         Plan.from_json({**document, "ranges": document["ranges"] * 2})
 
 
 def test_progress_is_kept_in_a_group_beside_the_public_one() -> None:
-    assert plan(group="orders").progress_group == progress_group_of("orders") == "orders.kpipe"
+    assert plan_of(group="orders").progress_group == progress_group_of("orders") == "orders.kpipe"
 
 
 def test_what_is_pending_holds_something_and_starts_with_the_longest() -> None:
     short, empty, long = PartitionRange(0, 0, 5, None), PartitionRange(1, 7, 7, None), PartitionRange(2, 0, 50, None)
-    made = plan(short, empty, long)
+    made = plan_of(short, empty, long)
     assert made.pending == (long, short)
     assert made.offsets_planned == 55
 
 
 def test_a_plan_of_empty_ranges_has_nothing_pending() -> None:
-    assert plan(PartitionRange(0, 3, 3, 3)).pending == ()
+    assert plan_of(PartitionRange(0, 3, 3, 3)).pending == ()
 
 
 def test_the_transactional_id_is_the_same_in_every_run() -> None:
-    first, later = plan(PartitionRange(0, 0, 5, None)), plan(PartitionRange(0, 5, 9, 5))
+    first, later = plan_of(PartitionRange(0, 0, 5, None)), plan_of(PartitionRange(0, 5, 9, 5))
     assert first.transactional_id(0) == later.transactional_id(0)
 
 
@@ -173,5 +158,5 @@ def test_the_transactional_id_is_the_same_in_every_run() -> None:
     ids=["partition", "topic", "group", "dot between group and topic", "digits"],
 )
 def test_only_the_same_group_topic_and_partition_fence_each_other(writers: tuple[tuple[str, str, int], ...]) -> None:
-    ids = [plan(group=group, topic=topic).transactional_id(partition) for group, topic, partition in writers]
+    ids = [plan_of(group=group, topic=topic).transactional_id(partition) for group, topic, partition in writers]
     assert all(one != other for one, other in pairwise(ids))

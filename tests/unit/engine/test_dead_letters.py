@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.dead_letter import (
     MESSAGE_BYTES,
@@ -23,25 +24,12 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.dead_letters import DeadLetterTopic, NoDeadLetters, choose_dead_letters
 from kpipe_engine.errors import PartitionStoppedError
 
 MakeMessage = Callable[..., Message]
 
-PLAN = Plan(
-    run_key="dag/run/plan",
-    pipeline="orders",
-    group="orders-v2",
-    topic="orders",
-    topic_id="abc",
-    isolation_level="read_committed",
-    continues_group=True,
-    dry_run=False,
-    created_at="2026-01-31T12:00:00+00:00",
-    topic_partitions=4,
-    ranges=(PartitionRange(3, 0, 100, None),),
-)
+PLAN = plan_of(PartitionRange(3, 0, 100, None), group="orders-v2")
 FAULT = Fault(
     component="orders_pipeline:parse",
     kind="segment",

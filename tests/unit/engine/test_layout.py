@@ -8,6 +8,7 @@ from itertools import chain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
@@ -18,19 +19,8 @@ LENGTHS = st.lists(st.integers(1, 10**7), min_size=1, max_size=60)
 
 
 def plan(*lengths: int, of: int | None = None) -> Plan:
-    return Plan(
-        run_key="run",
-        pipeline="orders",
-        group="orders",
-        topic="orders",
-        topic_id="abc",
-        isolation_level="read_committed",
-        continues_group=True,
-        dry_run=False,
-        created_at="2026-01-31T12:00:00+00:00",
-        topic_partitions=of or len(lengths),
-        ranges=tuple(PartitionRange(partition, 0, length, None) for partition, length in enumerate(lengths)),
-    )
+    ranges = [PartitionRange(partition, 0, length, None) for partition, length in enumerate(lengths)]
+    return plan_of(*ranges, topic_partitions=of or len(lengths))
 
 
 def partitions(layout: Layout) -> list[list[int]]:

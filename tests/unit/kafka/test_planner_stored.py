@@ -7,14 +7,16 @@ import logging
 import pytest
 
 from airflow_provider_kpipe.contract.offsets import Committed, Earliest, OffsetLimit
-from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress, mark_of
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
 from airflow_provider_kpipe.kafka.positions import GroupOffset
 
 
-def stored(next_offset: int, base: int | None, continues_group: bool = True) -> GroupOffset:
-    progress = StoredProgress("dag/before/plan", 100, base, continues_group, Counts())
+def stored(
+    next_offset: int, base: int | None, continues_group: bool = True, base_mark: str | None = None
+) -> GroupOffset:
+    progress = StoredProgress("dag/before/plan", 100, base, continues_group, Counts(), base_mark=base_mark)
     return GroupOffset(next_offset, progress.to_metadata())
 
 
@@ -64,8 +66,14 @@ def test_the_group_decides_where_someone_has_moved_it_and_the_log_says_so(
         assert start_of(committed, stored(160, base=base), start=Committed("earliest")) == start
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    said = f"partition 0: the group was moved from {base} to {committed} since run dag/before/plan stored 160"
+    said = f"somebody put the group at {committed} after run dag/before/plan found it at {base} and stored 160"
     assert said in record.getMessage()
+
+
+def test_the_group_decides_where_someone_has_reset_it_to_where_the_last_run_began() -> None:
+    """A run had put it there; it is there again, and no run has put it there."""
+    assert start_of(120, stored(160, base=120, base_mark=mark_of("dag/long-ago/plan"))) == 120
+    assert start_of(120, stored(160, base=120)) == 160
 
 
 @pytest.mark.parametrize(

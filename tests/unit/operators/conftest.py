@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
@@ -40,20 +41,8 @@ def plan() -> Callable[..., Plan]:
     """Makes a plan of these ranges, `(start, end)` each, by partition."""
 
     def make(*ranges: tuple[int, int], **changes: Any) -> Plan:
-        parts: dict[str, Any] = {
-            "run_key": "dag/manual__2026/orders.plan",
-            "pipeline": "orders",
-            "group": "orders",
-            "topic": "orders",
-            "topic_id": "abc",
-            "isolation_level": "read_committed",
-            "continues_group": True,
-            "dry_run": False,
-            "created_at": "2026-01-31T12:00:00+00:00",
-            "topic_partitions": 4,
-            "ranges": tuple(PartitionRange(each, *bounds, bounds[0]) for each, bounds in enumerate(ranges)),
-        }
-        return Plan(**{**parts, **changes})
+        planned = [PartitionRange(each, *bounds, bounds[0]) for each, bounds in enumerate(ranges)]
+        return plan_of(*planned, **{"run_key": "dag/manual__2026/orders.plan", **changes})
 
     return make
 

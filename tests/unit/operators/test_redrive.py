@@ -18,7 +18,9 @@ from airflow_provider_kpipe.contract.redrive_form import FIELDS
 from airflow_provider_kpipe.contract.redrive_result import RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError
 from airflow_provider_kpipe.operators import redrive as module
-from airflow_provider_kpipe.operators.redrive import ORDER_KEY, PROGRESS_KEY, KpipeRedriveOperator, redrive_params
+from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
+from airflow_provider_kpipe.spark import job_operator
+from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
 
 MakePlan = Callable[..., Plan]
 COUNTS = Counts(read=9, written=4, dead_lettered=1, filtered=4, named={"redriven": 5, "not_selected": 4})
@@ -98,10 +100,12 @@ def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     monkeypatch.setattr(module, "Positions", lambda settings: stand_in)
     monkeypatch.setattr(module, "make_redrive_plan", stand_in.make_plan)
     monkeypatch.setattr(module, "check_redrive_topics", stand_in.check_topics)
-    monkeypatch.setattr(module, "fit_to_topics", lambda settings, topics: {**settings, "fitted": ",".join(topics)})
+    monkeypatch.setattr(
+        job_operator, "fit_to_topics", lambda settings, topics: {**settings, "fitted": ",".join(topics)}
+    )
     monkeypatch.setattr(module, "ensure_ledger", stand_in.ensure_ledger)
     monkeypatch.setattr(module, "preview", stand_in.preview)
-    monkeypatch.setattr(module, "JobRun", stand_in.job_run)
+    monkeypatch.setattr(job_operator, "JobRun", stand_in.job_run)
     return stand_in
 
 

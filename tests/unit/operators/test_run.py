@@ -14,9 +14,9 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import IncompleteRunError, StalePlanError
-from airflow_provider_kpipe.operators import run as module
-from airflow_provider_kpipe.operators.run import PROGRESS_KEY, KpipeRunOperator, read_plan
-from airflow_provider_kpipe.spark import job_run
+from airflow_provider_kpipe.operators.run import KpipeRunOperator, read_plan
+from airflow_provider_kpipe.spark import job_operator, job_run
+from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
 
 MakePlan = Callable[..., Plan]
 
@@ -78,9 +78,9 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     stand_in = World()
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
-    monkeypatch.setattr(module, "fit_to_topics", lambda settings, topics: settings)
-    monkeypatch.setattr(module.KpipeHook, "get_registry", lambda self: {})
+    monkeypatch.setattr(job_operator.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(job_operator, "fit_to_topics", lambda settings, topics: settings)
+    monkeypatch.setattr(job_operator.KpipeHook, "get_registry", lambda self: {})
     for name in ("Positions", "Submission", "ProgressLog"):
         monkeypatch.setattr(job_run, name, stand_in)
     monkeypatch.setattr(job_run, "check_topic", stand_in.check_topic)
@@ -136,7 +136,7 @@ def test_the_job_gets_the_registry_of_each_end(
     given: list[KafkaSettings] = []
     monkeypatch.setattr(job_run, "Submission", lambda job, kafka, **more: given.append(kafka) or world)
     for name in ("conn", "registry"):
-        monkeypatch.setattr(module.KpipeHook, f"get_{name}", lambda self, name=name: {name: self.kafka_conn_id})
+        monkeypatch.setattr(job_operator.KpipeHook, f"get_{name}", lambda self, name=name: {name: self.kafka_conn_id})
     apart = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out", "other"), delivery="at_least_once")
     run(plan((0, 5)), pipeline=apart)
     assert given == [

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
@@ -25,20 +26,8 @@ FOUND = {"partitions": {"0": {"committed": 10, "target": 10}, "1": {"committed":
 
 
 def plan(**changes: Any) -> Plan:
-    parts: dict[str, Any] = {
-        "run_key": "dag/run/plan",
-        "pipeline": "orders",
-        "group": "orders.backfill.x",
-        "topic": "orders",
-        "topic_id": "abc",
-        "isolation_level": "read_committed",
-        "continues_group": False,
-        "dry_run": False,
-        "created_at": "2026-01-31T12:00:00+00:00",
-        "topic_partitions": 4,
-        "ranges": (PartitionRange(0, 0, 10, None), PartitionRange(3, 5, 9, None)),
-    }
-    return Plan(**{**parts, **changes})
+    backfill = {"group": "orders.backfill.x", "continues_group": False}
+    return plan_of(PartitionRange(0, 0, 10, None), PartitionRange(3, 5, 9, None), **{**backfill, **changes})
 
 
 @pytest.fixture

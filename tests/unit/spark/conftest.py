@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -22,19 +23,7 @@ def temp_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
 @pytest.fixture
 def plan() -> Plan:
     """Ranges of 100, 300 and no offsets."""
-    return Plan(
-        run_key="dag/run/plan",
-        pipeline="orders",
-        group="orders",
-        topic="orders",
-        topic_id="abc",
-        isolation_level="read_committed",
-        continues_group=True,
-        dry_run=False,
-        created_at="2026-01-31T12:00:00+00:00",
-        topic_partitions=4,
-        ranges=(PartitionRange(0, 0, 100, 0), PartitionRange(1, 1_000, 1_300, None), PartitionRange(2, 5, 5, 5)),
-    )
+    return plan_of(PartitionRange(0, 0, 100, 0), PartitionRange(1, 1_000, 1_300, None), PartitionRange(2, 5, 5, 5))
 
 
 @pytest.fixture

@@ -1,0 +1,29 @@
+"""What the first try of a task decided stays decided."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from airflow_provider_kpipe.contract.strict_json import Document
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+T = TypeVar("T", bound=Document)
+
+log = logging.getLogger(__name__)
+
+
+def frozen(context: Context, key: str, kind: type[T], make: Callable[[], T]) -> T:
+    """Task state outlives a retry and a clear, which XCom does not: on each try of a DAG run it is the same."""
+    store = context.get("task_state_store")
+    document = store.get(key, default=None) if store is not None else None
+    if document is not None:
+        log.info("This DAG run has its %s already, from an earlier try", kind.__name__)
+        return kind.from_json(document)
+    made = make()
+    if store is not None:
+        store.set(key, made.to_json())
+    return made

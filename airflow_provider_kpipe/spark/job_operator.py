@@ -1,0 +1,68 @@
+"""What the operators that submit a job have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
+from airflow_provider_kpipe.spark.job_run import JobRun
+
+PROGRESS_KEY = "progress"
+
+
+class SparkJobOperator(BaseOperator):
+    """Submits one bounded job at a time, which does not outlive its task.
+
+    What the job has done is read from Kafka, not from its output: a job that is killed and tried again goes
+    on where it stored last.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline: KafkaPipeline,
+        conn_id: str = "spark_default",
+        spark_conf: Mapping[str, str] | None = None,
+        py_files: Sequence[str] = (),
+        progress_interval: float = 5.0,
+        submit_options: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.conn_id = conn_id
+        self.spark_conf = spark_conf
+        self.py_files = py_files
+        self.progress_interval = progress_interval
+        self.submit_options = submit_options
+        self._job_run: JobRun | None = None
+
+    def on_kill(self) -> None:
+        if self._job_run is not None:
+            self._job_run.stop()
+
+    def job_run(self, job: Job, source_conn_id: str, written_topics: Sequence[str]) -> JobRun:
+        """The run of a job that reads over one connection, and writes these topics over the destination's."""
+        destination_conn_id = self.pipeline.destination_conn_id
+        kafka = KafkaSettings(
+            KpipeHook(source_conn_id).get_conn(),
+            fit_to_topics(KpipeHook(destination_conn_id).get_conn(), written_topics),
+            KpipeHook(self.pipeline.source.conn_id).get_registry(),
+            KpipeHook(destination_conn_id).get_registry(),
+        )
+        self._job_run = JobRun(
+            job,
+            kafka,
+            conn_id=self.conn_id,
+            spark_conf=self.spark_conf,
+            py_files=self.py_files,
+            submit_options=self.submit_options,
+            progress_interval=self.progress_interval,
+        )
+        return self._job_run
