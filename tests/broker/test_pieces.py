@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from pipelines import Bench
@@ -88,9 +89,9 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
 
 def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker: SandboxBroker) -> None:
     bench = make(broker)
-    first = at(bench.plan(run_key="first"), 10)
-    again = at(bench.plan(run_key="again", publish=True, start=Earliest()), 11)
-    for plan in (first, again):
+    wishes: dict[str, Any] = {"first": {}, "again": {"publish": True, "start": Earliest()}}
+    for hour, run_key in enumerate(wishes, start=10):
+        plan = at(bench.plan(run_key=run_key, **wishes[run_key]), hour)
         claim(bench, plan)
         for slot in range(4):
             assert piece(bench, plan, slot).run()[0].complete
