@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_kpipe.sandbox import FAST_JVM, SandboxBroker, SandboxError
+from bench import readme
 from bench.bars import BARS, MEMORY_MEGABYTES
 from bench.charts import chart
 from bench.entrants import all_kpipe, all_peers
@@ -29,6 +30,7 @@ from bench.work import BenchError
 log = logging.getLogger("bench")
 
 RESULTS = Path(__file__).with_name("results")
+LATEST = "latest"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    write(results, options.results, _name(options))
+    name = _name(options)
+    write(results, options.results, name)
+    if name == LATEST and options.results == RESULTS:
+        readme.update(to_json(results))
     return 0
 
 
@@ -102,12 +107,12 @@ def write(results: Results, folder: Path, name: str) -> None:
 def _name(options: argparse.Namespace) -> str:
     """`latest` is always one whole run; what is less is called what it is."""
     whole = not (options.work or options.quick or options.records)
-    return "latest" if whole else "-".join(["partial", *filter(None, [options.work, "quick" if options.quick else ""])])
+    return LATEST if whole else "-".join(["partial", *filter(None, [options.work, "quick" if options.quick else ""])])
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/run.py", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="copy and JSON only, fewer records: a few minutes")
+    parser.add_argument("--quick", action="store_true", help="copy, JSON and Arrow only, fewer records: a few minutes")
     parser.add_argument("--work", help="measure this work only, with those that it is compared with")
     parser.add_argument("--records", type=int, help="so many records at most, whatever the work")
     parser.add_argument("--seed", type=int, default=1, help="shuffles the order of the contestants")

@@ -1,0 +1,48 @@
+"""The table of the project's README, from the newest whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.bars import KPIPE_DAG
+from bench.contestants.java_tools import JAVA_CONSUMER, JAVA_PRODUCER
+from bench.contestants.kpipe import EXACTLY_ONCE
+
+README = Path(__file__).parents[1] / "README.md"
+BEGIN, END = "<!-- by make bench -->\n", "<!-- so far -->\n"
+OURS = (EXACTLY_ONCE, KPIPE_DAG)
+# Not others who do the work: each shows the limit in one direction.
+LIMITS = (JAVA_PRODUCER, JAVA_CONSUMER)
+
+
+def update(document: Mapping[str, Any], readme: Path = README) -> None:
+    """Put the table between its marks."""
+    before, _, rest = readme.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{BEGIN}{table(document)}{END}{after}")
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """A row for each work that somebody else does too: records a second, and how many times as fast kpipe is."""
+    rows = ["| work | kpipe, exactly once | others |", "| --- | --- | --- |"]
+    summaries = document["summaries"]
+    for work, mode in dict.fromkeys((each["work"], each["mode"]) for each in summaries):
+        own = {each["contestant"]: each for each in summaries if (each["work"], each["mode"]) == (work, mode)}
+        ours = next((own[name] for name in OURS if name in own), None)
+        others = [each for name, each in own.items() if not name.startswith("kpipe") and name not in LIMITS]
+        if ours and others:
+            rows.append(f"| {work}, {mode} | {_rate(ours)} | {'; '.join(_compared(each, ours) for each in others)} |")
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _compared(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    return f"{theirs['contestant']} {_rate(theirs)} ({theirs['median_seconds'] / ours['median_seconds']:.2f} x)"
+
+
+def _rate(summary: Mapping[str, Any]) -> str:
+    """Of a run inside Airflow, only how long it takes means something."""
+    if summary["mode"] == "dag":
+        return f"{summary['median_seconds']:.1f} s"
+    return f"{summary['records_per_second']:,.0f}/s"
