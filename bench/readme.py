@@ -9,6 +9,7 @@ from typing import Any
 from bench.bars import KPIPE_DAG
 from bench.contestants.java_tools import JAVA_CONSUMER, JAVA_PRODUCER
 from bench.contestants.kpipe import EXACTLY_ONCE
+from bench.works import WORKS
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- by make bench -->\n", "<!-- so far -->\n"
@@ -27,8 +28,10 @@ def update(document: Mapping[str, Any], readme: Path = README) -> None:
 def table(document: Mapping[str, Any]) -> str:
     """A row for each work that somebody else does too: records a second, and how many times as fast kpipe is."""
     rows = ["| work | kpipe, exactly once | others |", "| --- | --- | --- |"]
-    summaries = document["summaries"]
-    for work, mode in dict.fromkeys((each["work"], each["mode"]) for each in summaries):
+    summaries, order = document["summaries"], list(WORKS)
+    works = dict.fromkeys((each["work"], each["mode"]) for each in summaries)
+    # What is no work of a heat comes last.
+    for work, mode in sorted(works, key=lambda each: order.index(each[0]) if each[0] in order else len(order)):
         own = {each["contestant"]: each for each in summaries if (each["work"], each["mode"]) == (work, mode)}
         ours = next((own[name] for name in OURS if name in own), None)
         others = [each for name, each in own.items() if not name.startswith("kpipe") and name not in LIMITS]
