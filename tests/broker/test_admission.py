@@ -19,8 +19,8 @@ from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS = 120_000
 PAYLOAD = b"x" * 1_500
-# A queue that is full, one that is fetched ahead, and what the client keeps around them.
-MOST_BYTES = 350 * 1024 * 1024
+# A queue that is full, one that is fetched ahead, and what the client keeps around them: less than the topic holds.
+MOST_BYTES = 150 * 1024 * 1024
 
 
 @pytest.fixture
