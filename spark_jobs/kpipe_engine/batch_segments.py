@@ -64,7 +64,7 @@ def _messages(portion: Portion) -> Sequence[SourceMessage]:
 
 
 def _apart(portion: Portion) -> list[Portion]:
-    """Pieces in which no source offset comes twice, so that it says of which row another one came.
+    """Portions in which no source offset comes twice, so that it says of which row another one came.
 
     Of records that have become several, the first go into the first portion, the second into the next, and so on.
     """

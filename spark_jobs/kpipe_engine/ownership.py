@@ -8,6 +8,7 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.ownership import take_on, takes_over
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
@@ -53,9 +54,11 @@ class Ownership:
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
-        held = self._held(partitions, self._slot)
-        claims = held if self._slot == 0 else self._held(partitions, 0)
-        return [each for each in partitions if self._is_later(held[each]) or self._is_claimed(claims[each])]
+        later = [at for at, held in self._held(partitions, self._slot).items() if self._is_later(_lease_beside(held))]
+        if self._slot:
+            claims = self._held(partitions, 0)
+            later += [at for at, claim in claims.items() if at not in later and self._is_claimed(_lease_beside(claim))]
+        return later
 
     def position(self, lane: Lane) -> TopicPartition:
         """What is stored for a lane: its offset, and our lease on it."""
@@ -72,21 +75,24 @@ class Ownership:
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
         claimed = StoredProgress.read_text(claim.metadata)
-        if claimed is None or claimed.lease is None or self._is_claimed(claim) or self._is_later(held):
+        if (
+            claimed is None
+            or claimed.lease is None
+            or self._is_claimed(claimed.lease)
+            or self._is_later(_lease_beside(held))
+        ):
             owner = claimed.run_key if claimed else "that nobody knows"
             return PartitionProgress.revoked(lane.range, owner)
         found = PartitionProgress.of(lane.range, self._plan.run_key, _stored(held), held.metadata)
         return found.with_done(claimed.done)
 
-    def _is_later(self, held: TopicPartition) -> bool:
-        """Whether somebody has put a later lease where ours belongs: a newer run, or a newer try of this task."""
-        found = StoredProgress.read_text(held.metadata)
-        return found is not None and found.lease is not None and found.lease > self._lease
+    def _is_later(self, lease: Lease | None) -> bool:
+        """Whether somebody has put it where ours belongs: a newer run, or a newer try of this task."""
+        return lease is not None and lease > self._lease
 
-    def _is_claimed(self, claim: TopicPartition) -> bool:
+    def _is_claimed(self, lease: Lease | None) -> bool:
         """Whether the lease beside the first piece is that of a newer run or attempt."""
-        found = StoredProgress.read_text(claim.metadata)
-        return found is not None and found.lease is not None and found.lease.of_attempt > self._lease.of_attempt
+        return lease is not None and lease.of_attempt > self._lease.of_attempt
 
     def _completed_in_pieces(self, partition: int, found: StoredProgress) -> list[Span]:
         """What a run before has completed beyond its first piece. Its workers are fenced before it is read."""
@@ -117,6 +123,11 @@ class Ownership:
             if each.error is not None:
                 raise KafkaException(each.error)
         return {each.partition: each for each in answers}
+
+
+def _lease_beside(held: TopicPartition) -> Lease | None:
+    found = StoredProgress.read_text(held.metadata)
+    return found.lease if found else None
 
 
 def _stored(held: TopicPartition) -> int | None:
