@@ -82,13 +82,17 @@ def bounded(fault: Fault) -> Fault:
     """The fault with texts that fit into headers: as bytes, and as UTF-8 whatever was raised."""
     component = fitted(fault.component, NAME_BYTES)
     exception_class = fitted(fault.exception_class, NAME_BYTES)
-    message = fitted(fault.message, MESSAGE_BYTES)
-    # A trace ends with what was raised, and where: that is the part to keep.
-    stacktrace = fitted(fault.stacktrace, STACKTRACE_BYTES, keep_end=True)
+    message, stacktrace = bounded_texts(fault)
     before = (fault.component, fault.exception_class, fault.message, fault.stacktrace)
     if (component, exception_class, message, stacktrace) == before:
         return fault
     return replace(fault, component=component, exception_class=exception_class, message=message, stacktrace=stacktrace)
+
+
+def bounded_texts(fault: Fault) -> tuple[str, str]:
+    """Its message and its stack trace, as `bounded` has them."""
+    # A trace ends with what was raised, and where: that is the part to keep.
+    return fitted(fault.message, MESSAGE_BYTES), fitted(fault.stacktrace, STACKTRACE_BYTES, keep_end=True)
 
 
 def fitted(text: str, limit: int, keep_end: bool = False) -> str:

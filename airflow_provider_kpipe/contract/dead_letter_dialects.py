@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header, bounded_texts
 from airflow_provider_kpipe.contract.dead_letter_codecs import (
     COUNT,
     INT,
@@ -24,6 +24,7 @@ from airflow_provider_kpipe.contract.dead_letter_codecs import (
     Codec,
     write_stage,
 )
+from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import DeadLetterDialect
 
 FORMAT_HEADER = "kpipe-dead-letter-format"
@@ -108,15 +109,41 @@ _NEVER_WRITTEN = (
 # A redrive finds these under one name, whatever the dialect.
 _ALWAYS = {"pipeline", "source.topic", "source.partition", "source.offset", "attempt"}
 
-_Writer = tuple[str, Callable[[Any], bytes], Callable[[DeadLetter], Any]]
+# Of records that fail in one partition, in the same segment and with the same exception, these alone are their own.
+_OWN = ("source.offset", "source.timestamp", "fault.message", "fault.stacktrace", "fault.occurred_at")
+
+
+class _Writer(NamedTuple):
+    header: str
+    write: Callable[[Any], bytes]
+    detail_of: Callable[[DeadLetter], Any]
+    own: int | None
+    """Which of `_OWN` it writes."""
 
 
 def _writer(detail: str, header: str, write: Callable[[Any], bytes]) -> _Writer:
-    return header, write, attrgetter(detail)
+    return _Writer(header, write, attrgetter(detail), _OWN.index(detail) if detail in _OWN else None)
 
 
 def _writers(rows: Iterable[_Row]) -> tuple[_Writer, ...]:
     return tuple(_writer(detail, header, codec.write) for detail, header, codec in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The headers of one letter, into which others like it put what is their own."""
+
+    headers: list[Header]
+    gaps: tuple[tuple[int, str, Callable[[Any], bytes], int], ...]
+    """Where, and how, which of `_OWN` is written."""
+
+    def filled(self, offset: int, timestamp: int, fault: Fault) -> list[Header]:
+        message, stacktrace = bounded_texts(fault)
+        own = (offset, timestamp, message, stacktrace, fault.occurred_at)
+        headers = self.headers.copy()
+        for at, header, write, which in self.gaps:
+            headers[at] = (header, write(own[which]))
+        return headers
 
 
 _RETRIES_WRITERS = _writers([_RETRIES])
@@ -139,6 +166,12 @@ class Dialect:
             headers += _written(_RETRIES_WRITERS, letter)
         return headers + first_headers(letter)
 
+    def pattern(self, letter: DeadLetter) -> Pattern:
+        """For letters that are as this one, which has neither retries nor a first fault."""
+        writers = (*self.named, *self.rest)
+        gaps = ((at, each.header, each.write, each.own) for at, each in enumerate(writers) if each.own is not None)
+        return Pattern(_written(writers, letter), tuple(gaps))
+
     def named_headers(self, letter: DeadLetter) -> list[Header]:
         """Only what readers of this dialect look for, and what a redrive needs."""
         return _written(self.named, letter) + redrive_headers(letter)
@@ -154,7 +187,7 @@ def first_headers(letter: DeadLetter) -> list[Header]:
 
 
 def _written(writers: Iterable[_Writer], letter: DeadLetter) -> list[Header]:
-    return [(header, write(detail_of(letter))) for header, write, detail_of in writers]
+    return [(header, write(detail_of(letter))) for header, write, detail_of, _ in writers]
 
 
 def _dialect(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
-from airflow_provider_kpipe.contract.stack_trace import format_exception
+from airflow_provider_kpipe.contract.stack_trace import class_name, format_exception
 
 FaultKind: TypeAlias = Literal["source", "segment", "destination", "dead_letter"]
 
@@ -50,13 +52,19 @@ class Fault:
         return cls(
             component=component,
             kind=kind,
-            exception_class=f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins."),
+            exception_class=class_name(error),
             message=message[:MESSAGE_CHARACTERS],
             stacktrace=trace[-STACKTRACE_CHARACTERS:],
             attempts=len(retries) + 1,
-            occurred_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            occurred_at=_moment(time.time_ns() // 1_000_000),
             retries=retries,
         )
 
     def __str__(self) -> str:
         return f"{self.kind} {self.component}: {self.exception_class}: {self.message}"
+
+
+@lru_cache(maxsize=1)
+def _moment(milliseconds: int) -> str:
+    # Where faults come thick, many of them share one.
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="milliseconds")

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, TracebackType
-from typing import TypeAlias
-
-_Place: TypeAlias = tuple[int, int]
 
 _CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
@@ -19,16 +17,34 @@ _CONTEXT = "\nDuring handling of the above exception, another exception occurred
 _TOLD_AT_LENGTH = (SyntaxError, NameError, AttributeError, ImportError, BaseExceptionGroup)
 _MOST_STACKS = 256
 
-# The code objects are held so that no other one gets the id of one that is gone.
-_stacks: dict[tuple[_Place, ...], tuple[str, tuple[CodeType, ...]]] = {}
+# By the ids of code objects and the instructions in them. The code objects are held so that no other one gets the id of
+# one that is gone.
+_stacks: dict[tuple[int, ...], tuple[str, list[CodeType]]] = {}
 
 
 def format_exception(error: BaseException) -> str:
     """What `traceback.format_exception` says."""
+    if error.__cause__ is None and (error.__suppress_context__ or error.__context__ is None):
+        # The usual one, which nothing led to.
+        return "".join(traceback.format_exception(error)) if _is_long(error) else _told(error)
     chain = list(_chain(error))
-    if any(isinstance(each, _TOLD_AT_LENGTH) or hasattr(each, "__notes__") for each, _ in chain):
+    if any(_is_long(each) for each, _ in chain):
         return "".join(traceback.format_exception(error))
-    return "".join(_stack(each.__traceback__) + _said(each) + link for each, link in reversed(chain))
+    return "".join(_told(each) + link for each, link in reversed(chain))
+
+
+def class_name(error: BaseException) -> str:
+    """Its class with the module, unless it is one of Python's own."""
+    return _named(type(error))  # type: ignore[arg-type]  # a class has its own __hash__, and mypy sees that of errors
+
+
+@lru_cache(maxsize=_MOST_STACKS)
+def _named(kind: type[BaseException]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def _is_long(error: BaseException) -> bool:
+    return isinstance(error, _TOLD_AT_LENGTH) or hasattr(error, "__notes__")
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
@@ -49,27 +65,25 @@ def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
         current = earlier
 
 
+def _told(error: BaseException) -> str:
+    message = str(error)
+    name = class_name(error).removeprefix("__main__.")
+    return f"{_stack(error.__traceback__)}{name}: {message}\n" if message else f"{_stack(error.__traceback__)}{name}\n"
+
+
 def _stack(trace: TracebackType | None) -> str:
     if trace is None:
         return ""
-    places, codes = [], []
+    place: list[int] = []
     step: TracebackType | None = trace
     while step is not None:
-        code = step.tb_frame.f_code
-        places.append((id(code), step.tb_lasti))
-        codes.append(code)
+        place += id(step.tb_frame.f_code), step.tb_lasti
         step = step.tb_next
-    place = tuple(places)
-    if place not in _stacks:
+    known = _stacks.get(tuple(place))
+    if known is None:
         if len(_stacks) >= _MOST_STACKS:
             _stacks.clear()
         lines = "".join(traceback.format_tb(trace))
-        _stacks[place] = f"Traceback (most recent call last):\n{lines}", tuple(codes)
-    return _stacks[place][0]
-
-
-def _said(error: BaseException) -> str:
-    kind = type(error)
-    module = "" if kind.__module__ in ("__main__", "builtins") else f"{kind.__module__}."
-    message = str(error)
-    return f"{module}{kind.__qualname__}: {message}\n" if message else f"{module}{kind.__qualname__}\n"
+        codes = [frame.f_code for frame, _ in traceback.walk_tb(trace)]
+        known = _stacks[tuple(place)] = f"Traceback (most recent call last):\n{lines}", codes
+    return known[0]

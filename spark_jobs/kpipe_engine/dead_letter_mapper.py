@@ -51,5 +51,6 @@ def _pairs(headers: Any) -> list[Header]:
         _check_part(f"header {name!r}", value)
         if not isinstance(name, str):
             raise TypeError(f"the header name {name!r} that it returned is {type(name).__name__}, and no str")
+        name.encode()  # raises for half of a pair, which no header can hold
         pairs.append((name, value))
     return pairs

@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Protocol, TypeAlias, cast
+from typing import Protocol
 
-from airflow_provider_kpipe.contract.dead_letter import (
-    TIMESTAMP_KINDS,
-    Coordinates,
-    DeadLetter,
-    Header,
-    bounded,
-)
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import (
-    DeadLetterMessage,
-    has_fault_headers,
-    read_dead_letter,
-    write_envelope,
-    write_raw,
-)
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
-from kpipe_engine.dead_letter_mapper import Mapper
+from kpipe_engine.dead_letter_writing import choose_write
 from kpipe_engine.delivery import Delivery
-from kpipe_engine.destination import produce
+from kpipe_engine.destination import PARTITIONER_CHOOSES, produce
 from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError
 from kpipe_engine.record import SourceMessage
 from kpipe_engine.restored import RestoredMessage
-
-Write: TypeAlias = Callable[[DeadLetter], DeadLetterMessage]
 
 
 class DeadLetters(Protocol):
@@ -48,8 +28,7 @@ class DeadLetterTopic:
 
     def __init__(self, declared: KafkaDeadLetter, plan: Plan, delivery: Delivery) -> None:
         self._topic = declared.topic
-        self._write = _choose_write(declared)
-        self._plan = plan
+        self._write = choose_write(declared, plan)
         self._delivery = delivery
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
@@ -61,47 +40,22 @@ class DeadLetterTopic:
                 "pass over it with on_fault='skip' or by hand, then run again",
                 message.offset(),
             )
-        written = self._write(self._letter(message, fault))
+        key, value, headers = self._write(message, fault)
         try:
             produce(
                 self._delivery,
                 message.offset(),
                 "dead_letter",
-                topic=self._topic,
-                key=written.key,
-                value=written.value,
-                headers=written.headers,
-                timestamp=message.timestamp()[1],
+                self._topic,
+                value,
+                key,
+                PARTITIONER_CHOOSES,
+                message.timestamp()[1],
+                headers,
             )
         except UnwritableRecordError as error:
             refused = error.fault("dead_letter")
             raise PartitionStoppedError(_cannot_write(message, self._topic, refused), message.offset()) from error
-
-    def _letter(self, message: SourceMessage, fault: Fault) -> DeadLetter:
-        # Consumed headers have bytes or None for values, never text.
-        headers = cast("Sequence[Header]", message.headers() or ())
-        kind, timestamp = message.timestamp()
-        letter = DeadLetter(
-            key=message.key(),
-            value=message.value(),
-            headers=tuple(headers),
-            source=Coordinates(
-                message.topic(), message.partition(), message.offset(), timestamp, TIMESTAMP_KINDS[kind]
-            ),
-            fault=bounded(fault),
-            pipeline=self._plan.pipeline,
-            group=self._plan.group,
-            run_key=self._plan.run_key,
-        )
-        if not headers or not has_fault_headers(headers):
-            return letter
-        previous = read_dead_letter(letter.key, letter.value, headers)
-        if previous is None:
-            return letter
-        if previous.pipeline == self._plan.pipeline or previous.fault.exception_class:
-            return letter.after(previous)
-        # Another pipeline redrove it, and there it passed: here, it faults for the first time.
-        return replace(letter, headers=previous.headers)
 
 
 class RefaultedLetters:
@@ -130,13 +84,6 @@ def choose_dead_letters(job: Job, delivery: Delivery) -> DeadLetters:
         return NoDeadLetters()
     topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, delivery)
     return RefaultedLetters(topic) if job.redrive else topic
-
-
-def _choose_write(declared: KafkaDeadLetter) -> Write:
-    if declared.mapper is not None:
-        return Mapper(declared.mapper)
-    write = write_envelope if declared.format == "envelope" else write_raw
-    return partial(write, dialect=DIALECTS[declared.dialect])
 
 
 def _cannot_write(message: SourceMessage, topic: str, fault: Fault) -> str:

@@ -66,12 +66,12 @@ class Destination:
         """Copy one record that may need waiting for, or may not fit at all."""
         self._produce(
             message,
-            topic=self._topic,
-            key=message.key(),
-            value=message.value(),
-            headers=self._headers(message.headers(), message),
-            timestamp=message.timestamp()[1] if self._keep_timestamp else NOW,
-            partition=message.partition() if self._keep_partition else PARTITIONER_CHOOSES,
+            self._topic,
+            message.value(),
+            message.key(),
+            message.partition() if self._keep_partition else PARTITIONER_CHOOSES,
+            message.timestamp()[1] if self._keep_timestamp else NOW,
+            self._headers(message.headers(), message),
         )
 
     def write_while_taken(self, rows: Iterable[Row]) -> int:
@@ -91,7 +91,7 @@ class Destination:
                 headers = message.headers()
                 if own is not None and own != headers:
                     headers = own
-                    _check_names(headers)
+                    check_names(headers)
                 if rules:
                     headers = rules.apply(headers, message)
                 timestamp = timestamp if keep_timestamp else NOW
@@ -110,7 +110,7 @@ class Destination:
         headers, own = message.headers(), record.own_headers
         if own is not None and own != headers:
             headers = own
-            _check_names(headers)
+            check_names(headers)
         if self._rules:
             headers = self._headers(headers, message)
         timestamp = record.timestamp if self._keep_timestamp else NOW
@@ -122,22 +122,14 @@ class Destination:
                 return
             except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
                 pass
-        self._produce(
-            message,
-            topic=topic,
-            key=record.key,
-            value=record.value,
-            headers=headers,
-            timestamp=timestamp,
-            partition=partition,
-        )
+        self._produce(message, topic, record.value, record.key, partition, timestamp, headers)
 
-    def _produce(self, message: SourceMessage, **output: Any) -> None:
+    def _produce(self, message: SourceMessage, topic: str, *rest: Any) -> None:
         try:
-            _produce(self._delivery, message.offset(), "destination", **output)
+            produce(self._delivery, message.offset(), "destination", topic, *rest)
         except UnwritableRecordError as error:
             if isinstance(error.__cause__, KafkaException):
-                stop_if_unwritable(output["topic"], self._topic, error.__cause__.args[0], message.offset())
+                stop_if_unwritable(topic, self._topic, error.__cause__.args[0], message.offset())
             raise
 
     def _headers(self, headers: list[Header] | None, message: SourceMessage) -> list[Header] | None:
@@ -149,7 +141,7 @@ class Destination:
             raise UnwritableRecordError from error
 
 
-def _check_names(headers: Any) -> None:
+def check_names(headers: Any) -> None:
     """The client's library ends the whole process over a header name that is no UTF-8. One that was read is."""
     try:
         for header in headers:
@@ -160,19 +152,27 @@ def _check_names(headers: Any) -> None:
         raise UnwritableRecordError from error
 
 
-def produce(delivery: Delivery, source_offset: int, kind: FaultKind, **message: Any) -> None:
-    """Queue one message, if the client can stand the names of its headers."""
-    if message.get("headers"):
-        _check_names(message["headers"])
-    _produce(delivery, source_offset, kind, **message)
+def produce(
+    delivery: Delivery,
+    source_offset: int,
+    kind: FaultKind,
+    topic: str,
+    value: Any,
+    key: Any = None,
+    partition: int = PARTITIONER_CHOOSES,
+    timestamp: int = NOW,
+    headers: Any = None,
+) -> None:
+    """Queue one message. A full queue is waited out: a record dropped here would be lost without a trace.
 
-
-def _produce(delivery: Delivery, source_offset: int, kind: FaultKind, **message: Any) -> None:
-    """A full queue is waited out: a record dropped here would be lost without a trace."""
+    Names of headers that were not read have to be checked before.
+    """
     acks = delivery.acks
     while True:
         try:
-            acks.producer.produce(**message, on_delivery=acks.on_delivery_of(source_offset, kind))
+            acks.producer.produce(
+                topic, value, key, partition, acks.on_delivery_of(source_offset, kind), None, timestamp, headers
+            )
             return
         except BufferError:
             acks.make_room()

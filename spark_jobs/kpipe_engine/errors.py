@@ -85,6 +85,7 @@ class NotDueError(Exception):
 class SegmentError(Exception):
     """User code raised; the cause is what it raised."""
 
-    def __init__(self, segment: str) -> None:
-        super().__init__(segment)
-        self.segment = segment
+    @property
+    def segment(self) -> str:
+        path: str = self.args[0]
+        return path

@@ -127,11 +127,11 @@ class RedriveHandler:
                 self._delivery,
                 message.offset(),
                 "dead_letter",
-                topic=self._redrive.parking_topic,
-                key=message.key(),
-                value=message.value(),
-                headers=message.headers(),
+                cast("str", self._redrive.parking_topic),  # without one, nothing is parked
+                message.value(),
+                message.key(),
                 timestamp=message.timestamp()[1],
+                headers=message.headers(),
             )
         except UnwritableRecordError as error:
             fault = error.fault("dead_letter")

@@ -49,10 +49,10 @@ class Ledger:
             self._delivery,
             source_offset,
             "dead_letter",
-            topic=self._topic,
-            partition=self._partition,
-            key=ledger_key(self._letters.topic_id, source_offset),
-            value=entry.to_text().encode(),
+            self._topic,
+            entry.to_text().encode(),
+            ledger_key(self._letters.topic_id, source_offset),
+            self._partition,
         )
 
     def _read(self) -> Redriven:

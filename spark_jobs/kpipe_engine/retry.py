@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from types import TracebackType
 
 from airflow_provider_kpipe.contract.faults import FailedTry, Fault
 from airflow_provider_kpipe.contract.policies import RetryPolicy
@@ -47,6 +48,7 @@ class Retries:
         Where no record is at fault, the partition stops instead.
         """
         cause = error.__cause__ or error
+        cause.__traceback__ = _from_users_code_on(cause.__traceback__)
         fault = Fault.of(cause, error.segment, "segment", self.tried.pop(source_offset, ()))
         if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):
             if isinstance(cause, StopPartitionError):
@@ -66,3 +68,11 @@ class Retries:
     def waits(self) -> float:
         """For how many seconds no record is due."""
         return max(0.0, self._due - time.monotonic()) if self._due else 0.0
+
+
+def _from_users_code_on(trace: TracebackType | None) -> TracebackType | None:
+    """How the engine came to call a segment says nothing about a fault."""
+    step = trace
+    while step is not None and step.tb_frame.f_globals.get("__name__", "").startswith("kpipe_engine."):
+        step = step.tb_next
+    return step or trace

@@ -26,8 +26,8 @@ class FakeProducer:
         value: Any = None,
         key: Any = None,
         partition: int = -1,
-        callback: Any = None,  # another name for the next one, which the client takes here too
-        on_delivery: Any = None,
+        callback: Any = ...,
+        on_delivery: Any = ...,
         timestamp: int = 0,
         headers: Any = None,
     ) -> None:
@@ -36,8 +36,10 @@ class FakeProducer:
             raise BufferError("Local: Queue full")
         if value in self.refusals:
             raise self.refusals[value]
+        # As in the client: the second name counts only where the first is not said at all, not even as None.
+        called = next((each for each in (callback, on_delivery) if each is not ...), None)
         taken = {"topic": topic, "value": value, "key": key, "partition": partition, "timestamp": timestamp}
-        self.taken.append({**taken, "headers": headers, "on_delivery": callback or on_delivery})
+        self.taken.append({**taken, "headers": headers, "on_delivery": called})
 
     def poll(self, seconds: float) -> int:
         self.polled.append(seconds)

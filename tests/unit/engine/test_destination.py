@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
-from kpipe_engine.destination import Destination, produce
+from kpipe_engine.destination import Destination
 from kpipe_engine.errors import UnwritableRecordError
 from kpipe_engine.record import Origin, Record
 
@@ -168,7 +168,7 @@ def test_what_is_wrong_with_the_producer_is_no_fault_of_the_record(
 def real() -> Iterator[SimpleNamespace]:
     """confluent-kafka's own producer, which needs no broker to refuse what cannot be written."""
     producer = Producer({"bootstrap.servers": "", "message.max.bytes": 1_000, "log_level": 0})
-    yield SimpleNamespace(acks=SimpleNamespace(producer=producer, on_delivery_of=lambda offset, kind: None))
+    yield SimpleNamespace(acks=SimpleNamespace(producer=producer, tracing=False, on_delivery_of=lambda *_record: None))
     producer.purge()
     producer.flush(0)
 
@@ -183,7 +183,6 @@ UNWRITABLE: list[dict[str, Any]] = [
     {"topic": 5},
     {"topic": "a\0b"},
     {"partition": "0"},
-    {"partition": None},
     {"partition": 10**12},
     {"timestamp": None},
     {"timestamp": 1.5},
@@ -195,21 +194,28 @@ UNWRITABLE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("parts", UNWRITABLE, ids=lambda parts: repr(parts)[:40])
-def test_whatever_a_segment_makes_of_a_record_is_written_or_a_fault_of_that_record(real: Any, parts: Any) -> None:
+def test_whatever_a_segment_makes_of_a_record_is_written_or_a_fault_of_that_record(
+    real: Any, message: MakeMessage, parts: Any
+) -> None:
+    read = message(5)
     with pytest.raises(UnwritableRecordError):
-        produce(real, 5, "destination", **{"topic": "out", "value": b"v", **parts})
+        destination(real).write(Record(read, Origin("run")).copy(**parts), read)
 
 
 CHILD = """
 from types import SimpleNamespace
-from confluent_kafka import Producer
-from kpipe_engine.destination import produce
+from confluent_kafka import Message, Producer
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from kpipe_engine.destination import Destination
 from kpipe_engine.errors import UnwritableRecordError
+from kpipe_engine.record import Origin, Record
 
 producer = Producer({"bootstrap.servers": "", "log_level": 0})
-delivery = SimpleNamespace(acks=SimpleNamespace(producer=producer, on_delivery_of=lambda offset, kind: None))
+acks = SimpleNamespace(producer=producer, tracing=False, on_delivery_of=lambda *_record: None)
+message = Message(topic="orders", partition=3, offset=5, value=b"v", timestamp=(1, 1_700_000_000_000))
+record = Record(message, Origin("run")).copy(headers=HEADERS)
 try:
-    produce(delivery, 5, "destination", topic="out", value=b"v", headers=HEADERS)
+    Destination(KafkaDestination("out"), SimpleNamespace(acks=acks)).write(record, message)
 except UnwritableRecordError:
     print("a fault of that record")
 """

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import logging
 import math
 from typing import Any
 
 import pytest
+from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.policies import RetryPolicy
@@ -11,7 +13,9 @@ from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.segments import StopPartitionError
 from kpipe_engine import retry as module
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
+from kpipe_engine.segments import SegmentChain, SegmentContext
 from kpipe_engine.yielding import YieldOrders
 
 
@@ -36,6 +40,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(module, "time", fake)
     monkeypatch.setattr(YieldOrders, "wait", lambda _orders, seconds: fake.sleep(seconds))
     return fake
+
+
+def poison(record: Record) -> None:
+    raise ValueError("no amount")
 
 
 def error(cause: Exception) -> SegmentError:
@@ -104,3 +112,13 @@ def test_where_no_record_is_at_fault_the_partition_stops_after_its_tries(clock: 
     with pytest.raises(PartitionStoppedError, match=r"offset 5: segment orders:parse: .*: the registry") as stop:
         retries.fault_or_wait(5, down, Counts(), math.inf)
     assert stop.value.next_offset == 5
+
+
+def test_a_stack_trace_begins_in_the_users_code() -> None:
+    chain = SegmentChain([f"{__name__}:poison"], SegmentContext("run", "orders", 3, logging.getLogger()))
+    chain.open()
+    with pytest.raises(SegmentError) as raised:
+        chain.process(Record(Message(topic="orders", offset=5, timestamp=(1, 1_700_000_000_000)), Origin("run")))
+    fault = Retries(RetryPolicy(), YieldOrders()).fault_or_wait(5, raised.value, Counts(), math.inf)
+    assert fault is not None
+    assert fault.stacktrace.splitlines()[1].endswith("in poison")
