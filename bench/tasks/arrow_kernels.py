@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from per_record import TAX_PERCENT
 
-_BEFORE = '"amount": '
+_BEFORE, _BEHIND = '"amount": ', ", "
 
 
 def change(values: pa.Array) -> pa.Array:
@@ -15,10 +15,9 @@ def change(values: pa.Array) -> pa.Array:
     if not pc.all(pc.ends_with(orders, "}")).as_py():
         raise ValueError("not every value is an order to its end")
     head, rest = _parted(orders, _BEFORE)
-    amount, tail = _parted(rest, ", ")
+    amount, tail = _parted(rest, _BEHIND)
     amount = pc.multiply(amount.cast(pa.int64()), TAX_PERCENT).cast(pa.string())
-    head = pc.binary_join_element_wise(head, _BEFORE, "")
-    return pc.binary_join_element_wise(head, pc.binary_join_element_wise(amount, tail, ", "), "").cast(pa.binary())
+    return pc.binary_join_element_wise(head, _BEFORE, amount, _BEHIND, tail, "").cast(pa.binary())
 
 
 def _parted(values: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:

@@ -30,6 +30,8 @@ class Batch:
     columns: pa.RecordBatch
     messages: Sequence[SourceMessage]
     headers: Sequence[Any]
+    distinct: bool = False
+    """No record is in it twice; where that is not known, False."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Batch:
@@ -56,7 +58,7 @@ class Batch:
             "partition": pa.nulls(len(messages), TYPES["partition"]),
         }
         columns = pa.RecordBatch.from_pydict({**own, **_source_columns(messages, timestamps)})
-        return cls(columns, messages, [None] * len(messages))
+        return cls(columns, messages, [None] * len(messages), distinct=True)
 
     def __len__(self) -> int:
         return len(self.messages)
@@ -65,7 +67,7 @@ class Batch:
         if stop - start == len(self):
             return self
         columns = self.columns.slice(start, stop - start)
-        return Batch(columns, self.messages[start:stop], self.headers[start:stop])
+        return Batch(columns, self.messages[start:stop], self.headers[start:stop], self.distinct)
 
     def take(self, positions: Sequence[int]) -> Batch:
         messages, headers = self.messages, self.headers
@@ -115,7 +117,7 @@ def matched(given: Batch, result: Any) -> Batch:
             ]
         elif name not in SOURCE:
             columns[name] = _cast(name, column, TYPES[name]) if name in TYPES else column
-    return Batch(pa.RecordBatch.from_pydict(columns), base.messages, headers)
+    return Batch(pa.RecordBatch.from_pydict(columns), base.messages, headers, base.distinct)
 
 
 def _as_batch(result: Any) -> pa.RecordBatch:

@@ -69,7 +69,7 @@ class BatchHandler:
         handled = len(messages) if begun == len(rows) else _position(messages, rows[begun])
         counts.read += handled
         counts.written += begun
-        counts.filtered += handled - len({*map(id, map(_message_of, rows[:begun]))})
+        counts.filtered += handled - _records_of(rows if begun == len(rows) else rows[:begun], messages)
         return handled + self._one_by_one(messages[handled:], rows[begun:], {}, counts, until, taken - begun)
 
     def _one_by_one(
@@ -142,6 +142,12 @@ def _without(known_faults: Mapping[int, Fault], messages: Sequence[SourceMessage
 def _before(messages: Sequence[SourceMessage], next_offset: int | None) -> Sequence[SourceMessage]:
     """Those that are terminal where the partition stops."""
     return [] if next_offset is None else [each for each in messages if each.offset() < next_offset]
+
+
+def _records_of(rows: Sequence[Row], messages: Sequence[SourceMessage]) -> int:
+    """How many records the rows came of; most often it is one of each, which is seen soonest."""
+    found = list(map(_message_of, rows))
+    return len(found) if found == messages else len({*map(id, found)})
 
 
 def _first_of_its_record(rows: Sequence[Row], at: int) -> int:

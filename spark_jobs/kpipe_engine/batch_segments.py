@@ -68,6 +68,8 @@ def _apart(portion: Portion) -> list[Portion]:
 
     Of records that have become several, the first go into the first portion, the second into the next, and so on.
     """
+    if isinstance(portion, Batch) and portion.distinct:
+        return [portion]
     messages = _messages(portion)
     if len({*map(id, messages)}) == len(messages):
         return [portion]
