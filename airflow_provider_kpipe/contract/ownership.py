@@ -39,7 +39,7 @@ def take_on(
         if completed.highest_completed >= planned.start:
             done = ((planned.start, completed.next_offset), *completed.beyond)
             next_offset = completed.next_offset
-            return PartitionProgress(planned, next_offset, Counts(), True, None, took_over=found.run_key, done=done)
+            return PartitionProgress(planned, next_offset, Counts(), took_over=found.run_key, done=done)
     return PartitionProgress.not_started(planned)
 
 

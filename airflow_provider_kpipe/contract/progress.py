@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
@@ -79,6 +79,8 @@ class StoredProgress(Document):
     """The run whose stored offset this one went on from."""
     slots: int = 1
     """How many pieces the range is cut into; the first one's progress speaks for all in what follows."""
+    unsettled_slots: int = 1
+    """How many pieces the run before had, as long as they may still be at work."""
     done: Spans = ()
     """Spans of the range that were completed before this run."""
     seconds: float = 0.0
@@ -111,8 +113,9 @@ class PartitionProgress:
     range: PartitionRange
     next_offset: int
     counts: Counts
-    started: bool
-    stopped: str | None
+    _: KW_ONLY
+    started: bool = True
+    stopped: str | None = None
     ended: Ending | None = None
     took_over: str | None = None
     done: Spans = ()
@@ -134,10 +137,18 @@ class PartitionProgress:
             newer = bool(planned_at) and progress.lease is not None and progress.lease.planned_at > planned_at
             if newer and progress.base is not None and progress.base >= planned.end:
                 # It began behind the range: this run was published before the newer one was planned.
-                return cls(planned, planned.end, Counts(), started=True, stopped=None, ended="revoked")
+                return cls(planned, planned.end, Counts(), ended="revoked")
             return cls.revoked(planned, progress.run_key) if newer else cls.not_started(planned)
-        told = (progress.stopped, progress.ended, progress.took_over, progress.done)
-        return cls(planned, stored, progress.counts, True, *told, seconds=progress.seconds)
+        return cls(
+            planned,
+            stored,
+            progress.counts,
+            stopped=progress.stopped,
+            ended=progress.ended,
+            took_over=progress.took_over,
+            done=progress.done,
+            seconds=progress.seconds,
+        )
 
     @classmethod
     def of_pieces(cls, planned: PartitionRange, pieces: Sequence[PartitionProgress]) -> PartitionProgress:
@@ -155,23 +166,24 @@ class PartitionProgress:
             planned,
             completed.next_offset,
             sum((each.counts for each in pieces), Counts()),
-            any(each.started for each in pieces),
-            unfinished[0].stopped if unfinished else None,
-            unfinished[0].ended if unfinished else None,
-            first.took_over,
-            first.done,
-            completed.beyond,
-            sum(each.seconds for each in pieces),
+            started=any(each.started for each in pieces),
+            stopped=unfinished[0].stopped if unfinished else None,
+            ended=unfinished[0].ended if unfinished else None,
+            took_over=first.took_over,
+            done=first.done,
+            beyond=completed.beyond,
+            seconds=sum(each.seconds for each in pieces),
         )
 
     @classmethod
     def not_started(cls, planned: PartitionRange) -> PartitionProgress:
-        return cls(planned, planned.start, Counts(), started=False, stopped=None)
+        return cls(planned, planned.start, Counts(), started=False)
 
     @classmethod
     def revoked(cls, planned: PartitionRange, owner: str) -> PartitionProgress:
         """What this run had stored is the newer run's by now, which went on from it."""
-        return cls(planned, planned.start, Counts(), False, f"run {owner} took the partition over", "revoked")
+        reason = f"run {owner} took the partition over"
+        return cls(planned, planned.start, Counts(), started=False, stopped=reason, ended="revoked")
 
     def with_done(self, done: Spans) -> PartitionProgress:
         return dataclasses.replace(self, done=done)

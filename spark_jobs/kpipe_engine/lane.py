@@ -20,6 +20,7 @@ class Lane:
     def __init__(self, planned: PartitionRange, handler: Handler, slots: int = 1) -> None:
         self.range = planned
         self.slots = slots
+        self.unsettled_slots = 1
         self.partition = planned.partition
         self.handler = handler
         self.known_faults: KnownFaults = {}
@@ -79,6 +80,7 @@ class Lane:
             lease=lease,
             took_over=self.took_over,
             slots=self.slots,
+            unsettled_slots=self.unsettled_slots,
             done=self.done,
             seconds=round(self.seconds, 3),
         )
@@ -93,5 +95,13 @@ class Lane:
 
     @property
     def progress(self) -> PartitionProgress:
-        told = (self.reason, self.ended, self.took_over, self.done)
-        return PartitionProgress(self.range, self.stored, self.counts, True, *told, seconds=self.seconds)
+        return PartitionProgress(
+            self.range,
+            self.stored,
+            self.counts,
+            stopped=self.reason,
+            ended=self.ended,
+            took_over=self.took_over,
+            done=self.done,
+            seconds=self.seconds,
+        )

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.ownership import take_on, takes_over
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
+
+
+class _PiecesBefore(NamedTuple):
+    """A run before ours had the partition in pieces, which may still be at work."""
+
+    run_key: str | None
+    slots: int
+    counts: bool
+    """Whether our run goes on from what they have done."""
 
 
 class Ownership:
@@ -26,7 +37,7 @@ class Ownership:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
         self._source, self._settings = source, settings
-        self._in_pieces: dict[int, StoredProgress] = {}
+        self._before: dict[int, _PiecesBefore] = {}
 
     def look(self, lanes: Sequence[Lane]) -> list[Lane]:
         """Have each lane go on from what is stored; those that are somebody else's by now are returned."""
@@ -38,18 +49,20 @@ class Ownership:
         return [lane for lane in lanes if lane.ended == "revoked"]
 
     def look_again(self, lanes: Sequence[Lane]) -> list[Lane]:
-        """Once our lease is there, no piece of a run before begins any more; those that have, count.
+        """Now that our lease is there, no piece of a run before begins any more; those that have are fenced, and count.
 
-        The lanes for which there is something new are returned.
+        The lanes of which that has to be stored are returned.
         """
-        late = []
-        for lane in lanes:
-            found = self._in_pieces.pop(lane.partition, None)
-            # Fenced in any case; what they have done counts only if this run goes on from there.
-            done = tuple(self._completed_in_pieces(lane.partition, found)) if found else ()
-            if found and takes_over(lane.range, self._plan, found) and not set(done) <= set(lane.done):
-                lane.done, lane.took_over = (*lane.done, *done), lane.took_over or found.run_key
-                late.append(lane)
+        late = [lane for lane in lanes if lane.partition in self._before]
+        for lane in late:
+            before = self._before.pop(lane.partition)
+            if self._fences:
+                self._fence(lane.partition, before.slots)
+            done = self._completed_in_pieces(lane.partition, before)
+            lane.done = (*lane.done, *(span for span in done if span not in lane.done))
+            lane.unsettled_slots = 1
+            if done:
+                lane.took_over = lane.took_over or before.run_key
         return late
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
@@ -68,10 +81,21 @@ class Ownership:
     def _first(self, lane: Lane, held: TopicPartition) -> PartitionProgress:
         stored, found = _stored(held), StoredProgress.read_text(held.metadata)
         others: list[Span] = []
-        if found is not None and found.run_key != self._plan.run_key and found.slots > 1:
-            self._in_pieces[lane.partition] = found
-            others = self._completed_in_pieces(lane.partition, found)
+        lane.unsettled_slots = 1
+        if found is not None and not self._is_later(found.lease):
+            before = self._pieces_before(lane.range, found)
+            if before.slots > 1:
+                self._before[lane.partition], lane.unsettled_slots = before, before.slots
+                others = self._completed_in_pieces(lane.partition, before)
         return take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
+
+    def _pieces_before(self, planned: PartitionRange, found: StoredProgress) -> _PiecesBefore:
+        ours = found.run_key == self._plan.run_key
+        counts = ours or takes_over(planned, self._plan, found)
+        if found.unsettled_slots > 1:
+            # Whoever took the partition on did not come to the end of it.
+            return _PiecesBefore(found.took_over, found.unsettled_slots, counts)
+        return _PiecesBefore(found.run_key, 1 if ours else found.slots, counts)
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
         claimed = StoredProgress.read_text(claim.metadata)
@@ -94,20 +118,23 @@ class Ownership:
         """Whether the lease beside the first piece is that of a newer run or attempt."""
         return lease is not None and lease.of_attempt > self._lease.of_attempt
 
-    def _completed_in_pieces(self, partition: int, found: StoredProgress) -> list[Span]:
-        """What a run before has completed beyond its first piece. Its workers are fenced before it is read."""
+    def _completed_in_pieces(self, partition: int, before: _PiecesBefore) -> list[Span]:
+        """What a run before has completed beyond its first piece, if that counts for ours."""
         completed = []
-        for slot in range(1, found.slots):
-            if self._fences:
-                writer = self._plan.transactional_id(partition, slot)
-                settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
-                producer = Producer({**settings, "transactional.id": writer})
-                producer.init_transactions(ANSWER_SECONDS)
+        for slot in range(1, before.slots) if before.counts else ():
             held = self._held([partition], slot)[partition]
             progress = StoredProgress.read_text(held.metadata)
-            if progress is not None and progress.run_key == found.run_key:
+            if progress is not None and progress.run_key == before.run_key:
                 completed.append((progress.start, held.offset))
         return completed
+
+    def _fence(self, partition: int, slots: int) -> None:
+        """The writers of all pieces beyond the first, which our own writer has fenced."""
+        for slot in range(1, slots):
+            writer = self._plan.transactional_id(partition, slot)
+            settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
+            producer = Producer({**settings, "transactional.id": writer})
+            producer.init_transactions(ANSWER_SECONDS)
 
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """What the group of a slot holds."""

@@ -191,3 +191,53 @@ def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: Parti
         assert {worker.lanes[0].progress.state for worker in at_work} == {"revoked"}
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete
+
+
+def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(broker: SandboxBroker) -> None:
+    bench = make(broker)
+    older, newer = at(bench.plan(run_key="older"), 10), at(bench.plan(run_key="newer"), 11)
+    claim(bench, newer)
+    at_work = piece(bench, newer, 2)
+    at_work.open()
+
+    (come_late,) = piece(bench, older, 0, task=0).run()
+
+    assert come_late.state == "revoked"
+    at_work.run_chunk(at_work.working)  # raises if it was fenced
+    at_work.close()
+    assert ids(bench) == list(range(50, 60))
+
+
+@pytest.mark.parametrize("scaling", [RELAXED, ORDERED], ids=["relaxed", "ordered"])
+def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
+    broker: SandboxBroker, scaling: PartitionScaling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make(broker)
+    older, plain = at(bench.plan(run_key="older"), 10), dataclasses.replace(bench.pipeline, partitions=scaling)
+    newer_bench = dataclasses.replace(bench, pipeline=plain)
+    newer = at(newer_bench.plan(run_key="newer"), 11)
+    claim(bench, older)
+    at_work = piece(bench, older, 2, task=2)
+    at_work.open()
+    at_work.run_chunk(at_work.working)
+
+    def die(*_arguments: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as dying:
+        dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
+        dies = piece(newer_bench, newer, 0, task=0)
+        with pytest.raises(RuntimeError, match="killed"):
+            dies.open()
+        dies.close()
+    # Its lease is there, and this piece of the older run does not know yet.
+    at_work.run_chunk(at_work.working)
+    claim(newer_bench, newer, attempt="second")
+    at_work.run_chunks()
+    at_work.close()
+    assert at_work.lanes[0].progress.state == "revoked"
+
+    for slot in range(len(newer.ranges[0].pieces)):
+        assert piece(newer_bench, newer, slot, attempt="second", task=slot + 1).run()[0].complete
+    assert sorted(ids(bench)) == list(range(100))
+    assert newer_bench.checkpoint(newer).complete

@@ -119,7 +119,7 @@ RANGE = PartitionRange(3, 100, 200, 90)
 def test_progress_of_this_run_counts() -> None:
     metadata = stored("mine", counts=Counts(read=20, written=20), stopped="why").to_metadata()
     progress = PartitionProgress.of(RANGE, "mine", 120, metadata)
-    assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), started=True, stopped="why")
+    assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), stopped="why")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_progress_of_this_run_counts() -> None:
 )
 def test_what_another_run_stored_does_not_count(offset: int | None, metadata: str | None) -> None:
     progress = PartitionProgress.of(RANGE, "mine", offset, metadata)
-    assert progress == PartitionProgress(RANGE, 100, Counts(), started=False, stopped=None)
+    assert progress == PartitionProgress(RANGE, 100, Counts(), started=False)
 
 
 def test_a_newer_run_that_began_behind_the_range_says_that_this_one_was_published() -> None:
@@ -162,7 +162,7 @@ def test_a_newer_run_that_began_behind_the_range_says_that_this_one_was_publishe
 def test_the_state_of_a_partition(
     next_offset: int, started: bool, stopped: str | None, state: PartitionState, fraction: float
 ) -> None:
-    progress = PartitionProgress(RANGE, next_offset, Counts(), started, stopped)
+    progress = PartitionProgress(RANGE, next_offset, Counts(), started=started, stopped=stopped)
     assert (progress.state, progress.fraction) == (state, fraction)
     assert progress.complete == (state == "complete")
 
@@ -174,7 +174,7 @@ def test_an_empty_range_is_complete_from_the_start() -> None:
 
 def test_progress_is_shown_as_plain_json() -> None:
     counts = Counts(read=50, written=49, dead_lettered=1)
-    shown = PartitionProgress(RANGE, 150, counts, True, None, seconds=0.4).to_json()
+    shown = PartitionProgress(RANGE, 150, counts, seconds=0.4).to_json()
     assert json.loads(json.dumps(shown)) == {
         "partition": 3,
         "start": 100,

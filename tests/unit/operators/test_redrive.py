@@ -57,7 +57,7 @@ class World:
     def run(self) -> list[PartitionProgress]:
         self.calls.append("run")
         (planned,) = self.plan.ranges
-        return [PartitionProgress(planned, self.reached or planned.end, COUNTS, True, None)]
+        return [PartitionProgress(planned, self.reached or planned.end, COUNTS)]
 
     def check(self, progress: list[PartitionProgress]) -> None:
         if not progress[0].complete:

@@ -20,7 +20,7 @@ Watch = Callable[..., list[str]]
 
 def looks_at(plan: Plan, *offsets: int, dead: int = 0) -> list[PartitionProgress]:
     return [
-        PartitionProgress(each, next_offset, Counts(read=5, dead_lettered=dead), started=True, stopped=None)
+        PartitionProgress(each, next_offset, Counts(read=5, dead_lettered=dead))
         for each, next_offset in zip(plan.ranges, offsets, strict=True)
     ]
 
@@ -122,9 +122,9 @@ def test_hundreds_of_partitions_do_not_fill_the_log(plan: Plan, watch: Watch) ->
 def test_the_table_shows_every_partition_with_its_state_in_aligned_columns(plan: Plan) -> None:
     done, stopped, empty = plan.ranges
     progress = [
-        PartitionProgress(done, 100, Counts(100, 90, 4, 6, 0, 0, 0), True, None, seconds=0.05),
-        PartitionProgress(stopped, 1_150, Counts(150, 150, 0, 0, 0, 0, 7), started=True, stopped="fenced"),
-        PartitionProgress(empty, 5, Counts(), started=False, stopped=None),
+        PartitionProgress(done, 100, Counts(100, 90, 4, 6, 0, 0, 0), seconds=0.05),
+        PartitionProgress(stopped, 1_150, Counts(150, 150, 0, 0, 0, 0, 7), stopped="fenced"),
+        PartitionProgress(empty, 5, Counts(), started=False),
     ]
     lines = table(progress).split("\n")
     assert [line.split() for line in lines] == [
