@@ -38,6 +38,13 @@ class Job(Document):
     redrive: Redrive | None = None
     """What to do with dead letters; the plan is one of their topic then."""
 
+    @property
+    def output_topic(self) -> str:
+        """Where records go that no segment sends elsewhere."""
+        if self.redrive is not None and self.redrive.target == "source":
+            return self.pipeline.source.topic
+        return self.pipeline.destination.topic
+
     def lease(self, task: int) -> Lease:
         return Lease(self.plan.created_at, self.attempt, task)
 

@@ -150,7 +150,7 @@ class ExactlyOnce:
             "transactional.id": job.plan.transactional_id(first.partition, first.slot),
             "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
         }
-        self._topic = job.pipeline.destination.topic
+        self._topic = job.output_topic
         self._group = source.consumer.consumer_group_metadata()
         self.acks = Acknowledgements(self._settings, self._topic, self._admission, tracing=False)
         self._stuck = False
@@ -202,7 +202,7 @@ class AtLeastOnce:
     ) -> None:
         self._admission = admission
         self._settings = producer_settings(settings, job.pipeline.destination)
-        self._topic = job.pipeline.destination.topic
+        self._topic = job.output_topic
         self._source = source
         self._ownership = ownership
         self.acks = Acknowledgements(self._settings, self._topic, self._admission, tracing=False)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from redrives import dry_run, ids, letters, mended, order, redrive, work, worker
 from topics import Sent, committed, fill, numbered, read_all
@@ -281,6 +282,21 @@ def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_no
     assert small in (progress.stopped or "")
     assert entries(bench) == []
     assert redrive(bench, "again").named == {"redriven": 5}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, target: RedriveTarget) -> None:
+    bench = mended(with_dead_letters(broker))
+    made, admin = order(bench, target=target), AdminClient(bench.settings)
+    gone = bench.topic if target == "source" else bench.output
+    admin.delete_topics([gone])[gone].result(30)
+
+    (progress,) = worker(bench, made, **{"topic.metadata.propagation.max.ms": "100"}).run()
+
+    assert (progress.state, progress.next_offset) == ("stopped", 0)
+    assert f"topic '{gone}' cannot be written to" in (progress.stopped or "")
+    assert len(letters(bench)) == 5
+    assert entries(bench) == []
 
 
 def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: SandboxBroker) -> None:

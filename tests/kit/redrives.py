@@ -74,10 +74,11 @@ def await_committed(bench: Bench) -> None:
         )
 
 
-def worker(bench: Bench, made: RedriveOrder, partition: int = 0) -> PartitionWorker:
+def worker(bench: Bench, made: RedriveOrder, partition: int = 0, **settings: Any) -> PartitionWorker:
     (planned,) = [each for each in made.plan.ranges if each.partition == partition]
     job = Job(redriving(bench.pipeline), made.plan, redrive=made.redrive)
-    return PartitionWorker(job, bench.kafka, [planned], YieldOrders())
+    kafka = replace(bench.kafka, destination={**bench.settings, **settings})
+    return PartitionWorker(job, kafka, [planned], YieldOrders())
 
 
 def work(bench: Bench, made: RedriveOrder) -> list[PartitionProgress]:
