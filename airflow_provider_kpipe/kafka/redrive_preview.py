@@ -87,5 +87,10 @@ class _Seen:
 
 
 def _letter(message: Message) -> DeadLetter | None:
-    # Consumed headers have bytes or None for values, never text.
-    return read_dead_letter(message.key(), message.value(), cast("Sequence[Header]", message.headers() or ()))
+    try:
+        # Consumed headers have bytes or None for values, never text.
+        headers = cast("Sequence[Header]", message.headers() or ())
+    except SystemError:
+        # A name among them is no UTF-8, and nothing that kpipe wrote.
+        return None
+    return read_dead_letter(message.key(), message.value(), headers)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from pipelines import Bench
+from redrives import dry_run, mended, redrive
 from strange_headers import write_header_name
 from topics import fill, numbered, read_all
 
@@ -42,6 +43,18 @@ def test_the_partition_stops_in_front_of_it_and_names_it(broker: SandboxBroker, 
     assert "pass over it with on_fault='skip'" in (progress.stopped or "")
     assert ids(bench) == [0, 1]
     assert read_all(bench.bootstrap, bench.dead) == []
+
+
+def test_a_redrive_passes_over_it_and_its_dry_run_says_so(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"])
+    fill(bench.bootstrap, bench.topic, numbered(4))
+    bench.work(bench.plan())
+    write_header_name(bench.bootstrap, bench.dead, b'{"id": 2}', b"\xff\xfe")
+
+    outcomes = dry_run(mended(bench)).outcomes
+
+    assert {name: count for name, count in outcomes.items() if count} == {"redriven": 2, "unreadable": 1}
+    assert redrive(mended(bench)).named == {"redriven": 2, "unreadable": 1}
 
 
 @pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)
