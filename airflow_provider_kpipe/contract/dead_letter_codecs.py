@@ -9,6 +9,7 @@ import json
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any, get_args
 
 from airflow_provider_kpipe.contract.dead_letter import TimestampKind
@@ -35,16 +36,13 @@ class Codec:
     read: Callable[[bytes], Any]
 
 
-def _write_text(text: str) -> bytes:
-    return text.encode(errors="replace")
+# Each letter calls these several times: in C, that takes half as long.
+_write_text: Callable[[str], bytes] = methodcaller("encode", "utf-8", "replace")
+_write_number: Callable[[int], bytes] = b"%d".__mod__
 
 
 def _read_text(raw: bytes) -> str:
     return raw.decode(errors="replace")
-
-
-def _write_number(number: int) -> bytes:
-    return b"%d" % number
 
 
 def _read_count(raw: bytes) -> int:

@@ -30,6 +30,8 @@ COPY_CALLS, COPY_INSTRUCTIONS = 6, 51
 SEGMENT_CALLS, SEGMENT_INSTRUCTIONS = 13, 258
 # Through one batch segment that does nothing.
 BATCH_CALLS, BATCH_INSTRUCTIONS = 8, 105
+# Through a segment that raises, into a dead letter with its story.
+DEAD_LETTER_CALLS, DEAD_LETTER_INSTRUCTIONS = 67, 917
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
@@ -39,8 +41,9 @@ BATCH_CALLS, BATCH_INSTRUCTIONS = 8, 105
         ([], COPY_CALLS, COPY_INSTRUCTIONS),
         (["orders_kit:untouched"], SEGMENT_CALLS, SEGMENT_INSTRUCTIONS),
         (["batch_kit:untouched"], BATCH_CALLS, BATCH_INSTRUCTIONS),
+        (["faulty_kit:fails"], DEAD_LETTER_CALLS, DEAD_LETTER_INSTRUCTIONS),
     ],
-    ids=["copy", "segment", "batch"],
+    ids=["copy", "segment", "batch", "dead letter"],
 )
 def test_a_record_takes_no_more_than_it_did(
     broker: SandboxBroker, delivery: str, segments: list[str], calls: int, instructions: int
@@ -71,6 +74,6 @@ def filled_worker(broker: SandboxBroker, spec: dict[str, Any]) -> Callable[[], N
 
     def run() -> None:
         (progress,) = worker.run()
-        assert progress.counts.written == RECORDS
+        assert progress.counts.written + progress.counts.dead_lettered == RECORDS
 
     return run

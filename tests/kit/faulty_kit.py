@@ -6,6 +6,10 @@ import json
 from typing import Any
 
 
+def fails(record: Any) -> Any:
+    raise ValueError("always")
+
+
 def odd_ones_fail(record: Any) -> Any:
     if json.loads(record.value)["id"] % 2:
         raise ValueError("odd")
