@@ -18,7 +18,9 @@ def rendered(value: Any) -> Any:
     try:
         return json.loads(value, object_pairs_hook=each_name_once)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{value!r} looks like JSON, but is none: {error}") from error
+        raise ValueError(
+            f"{value!r} looks like JSON, but is none: {error}; a template gives JSON with `| tojson` behind its name"
+        ) from error
 
 
 def whole_number(value: Any, name: str) -> int | None:

@@ -14,7 +14,7 @@ _ACCESS = re.compile(
     r"bootstrap\.servers|metadata\.broker\.list|security\.protocol|client\.(id|rack|dns\.lookup)"
     r"|sasl\.(mechanisms?|username|password|kerberos\.(service\.name|principal|keytab|min\.time\.before\.relogin)|oauthbearer\..+)|enable\.sasl\.oauthbearer\.unsecure\.jwt"
     r"|ssl\.(ca|certificate|key|keystore|crl|endpoint|cipher|curves|sigalgs|providers)(\..+|)"
-    r"|enable\.ssl\.certificate\.verification"
+    r"|enable\.ssl\.certificate\.verification|https\.ca\.(location|pem)"
 )
 # What changes how fast or how patient a client is, and never what it does to records and offsets.
 _TUNING = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -66,10 +67,12 @@ class PartitionDrain:
     partition: int
     committed: int
     target: int
+    settled: bool = True
+    """False while the moment to drain up to lies ahead: records from before it may still come."""
 
     @property
     def drained(self) -> bool:
-        return self.committed >= self.target
+        return self.settled and self.committed >= self.target
 
 
 def look(settings: Mapping[str, str], target: DrainTarget, *, answer_seconds: float = 10.0) -> list[PartitionDrain]:
@@ -91,9 +94,10 @@ def look(settings: Mapping[str, str], target: DrainTarget, *, answer_seconds: fl
                 )
         committed = positions.group_offsets(target.group, target.topic, wanted)
         first = positions.earliest(topic, target.isolation_level)
+    settled = target.timestamp_ms is None or target.timestamp_ms <= time.time() * 1000
     return [
         # Without a committed offset a partition counts as read up to where its log starts.
-        PartitionDrain(each, committed[each].offset if each in committed else first[each], ends[each])
+        PartitionDrain(each, committed[each].offset if each in committed else first[each], ends[each], settled)
         for each in wanted
     ]
 

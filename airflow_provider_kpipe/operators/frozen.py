@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # Airflow's stub has forgotten it
+
 from airflow_provider_kpipe.contract.strict_json import Document
 
 if TYPE_CHECKING:
@@ -17,7 +19,10 @@ log = logging.getLogger(__name__)
 
 
 def frozen(context: Context, key: str, kind: type[T], make: Callable[[], T]) -> T:
-    """Task state outlives a retry and a clear, which XCom does not: on each try of a DAG run it is the same."""
+    """Task state outlives a retry and a clear, which XCom does not: on each try of a DAG run it is the same.
+
+    Unless Airflow's `[state_store] clear_on_success` is on, also where a task that has succeeded is cleared.
+    """
     store = context.get("task_state_store")
     document = store.get(key, default=None) if store is not None else None
     if document is not None:
@@ -25,5 +30,6 @@ def frozen(context: Context, key: str, kind: type[T], make: Callable[[], T]) -> 
         return kind.from_json(document)
     made = make()
     if store is not None:
-        store.set(key, made.to_json())
+        # By default, Airflow forgets after a month, and somebody may clear an older DAG run.
+        store.set(key, made.to_json(), retention=NEVER_EXPIRE)
     return made

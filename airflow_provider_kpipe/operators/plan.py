@@ -97,9 +97,14 @@ class KpipePlanOperator(BaseOperator):
         """What the last checkpoint of an earlier DAG run committed."""
         if self.checkpoint_task_id is None:
             return {}
-        # Without a map index, all earlier runs would come, as a list as soon as there are two.
-        record = context["ti"].xcom_pull(
-            task_ids=self.checkpoint_task_id, key=CHECKPOINT_KEY, include_prior_dates=True, map_indexes=-1
+        # Without a map index, all earlier runs would come, as a list as soon as there are two. In a task group that is
+        # mapped, the checkpoint has the plan's own.
+        instance = context["ti"]
+        record = instance.xcom_pull(
+            task_ids=self.checkpoint_task_id,
+            key=CHECKPOINT_KEY,
+            include_prior_dates=True,
+            map_indexes=-1 if instance.map_index is None else instance.map_index,
         )
         if record is None:
             return {}

@@ -49,7 +49,10 @@ def ship(py_files: Sequence[str], folder: Path) -> list[str]:
         elif "://" in entry or path.is_file():
             shipped.append(entry)
         else:
-            raise ValueError(f"py_files names {entry!r}, which is not there: name a .py file, a .zip or a package")
+            raise ValueError(
+                f"py_files names {entry!r}, which is not there, seen from {Path.cwd()}: name a .py file, a .zip or a "
+                "package, best by a path that begins with the DAG file's, Path(__file__).parent"
+            )
     return shipped
 
 

@@ -15,7 +15,8 @@ _PLAIN = frozenset(string.ascii_letters + string.digits + "-._/,+*")
 DRIVER_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
 
 DEFAULTS: Mapping[str, str] = {
-    "spark.driver.extraJavaOptions": DRIVER_JVM,
+    # What a cluster's spark-defaults.conf has in extraJavaOptions stays, and comes behind.
+    "spark.driver.defaultJavaOptions": DRIVER_JVM,
     "spark.log.level": "WARN",
     "spark.ui.showConsoleProgress": "false",
     # Progress is read from Kafka; a user who wants Spark's own page turns it on in spark_conf.

@@ -39,13 +39,22 @@ class KpipeSubmitHook(SparkSubmitHook):
     def __init__(self, conn_id: str, **options: Any) -> None:
         try:
             # Where the connection is missing, the provider's hook would go to YARN with no more than a log line.
-            self.get_connection(conn_id)
+            connection = self.get_connection(conn_id)
         except AirflowNotFoundException as error:
             raise ConnectionSettingsError(
                 f"there is no Airflow connection {conn_id!r}: create it (type spark, with the master, such as local[2] "
                 "or spark://host:7077, as its host), or give the run task another conn_id"
             ) from error
+        if str(connection.host).startswith("k8s://"):
+            _check_kubernetes(conn_id)
         super().__init__(conn_id=conn_id, **options)
+        if self._connection["deploy_mode"] == "cluster":
+            # The driver's properties, with the secrets among them, would be kept where others may read them, and
+            # nothing would end a driver whose task was killed outright.
+            raise ConnectionSettingsError(
+                f"the Spark connection {conn_id!r} or submit_options says deploy mode 'cluster', and kpipe's driver "
+                "runs beside its Airflow task: remove it, or say 'client'"
+            )
 
     @property
     def master(self) -> str:
@@ -140,6 +149,17 @@ class Submission:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _check_kubernetes(conn_id: str) -> None:
+    try:
+        # What the Spark provider's hook needs, and does not say.
+        from airflow.providers.cncf.kubernetes import kube_client  # type: ignore  # noqa: F401
+    except ImportError as error:
+        raise ConnectionSettingsError(
+            f"the Spark connection {conn_id!r} has a k8s:// master, which needs more of Airflow: "
+            "pip install 'airflow-provider-kpipe[kubernetes]'"
+        ) from error
 
 
 def _check_options(submit_options: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from pipelines import Bench
 from topics import Sent, commit, fill
@@ -44,6 +46,13 @@ def test_up_to_the_end_as_it_is_now(bench: Bench) -> None:
 def test_up_to_a_moment(bench: Bench) -> None:
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5, 1: 4})
     assert drained(bench, timestamp_ms=1_010) == {0: True, 1: False, 2: True}
+
+
+def test_up_to_a_moment_that_has_not_come_nothing_is_drained_yet(bench: Bench) -> None:
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10, 1: 10})
+    ahead = int(time.time() + 3_600) * 1_000
+    assert drained(bench, timestamp_ms=ahead) == {0: False, 1: False, 2: False}
+    assert drained(bench, timestamp_ms=ahead - 7_200_000) == {0: True, 1: True, 2: True}
 
 
 def test_up_to_offsets_and_for_some_partitions(bench: Bench) -> None:

@@ -37,6 +37,7 @@ PASSED_ON = [
     "sasl.kerberos.service.name",
     "sasl.oauthbearer.client.secret",
     "ssl.ca.location",
+    "https.ca.location",
     "ssl.ca.pem",
     "ssl.certificate.location",
     "ssl.key.pem",

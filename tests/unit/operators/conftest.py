@@ -21,11 +21,13 @@ class TaskInstance:
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
         self.pulled: dict[tuple[str, str], Any] = {}
+        self.pulled_of: Any = None
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
 
     def xcom_pull(self, task_ids: str, key: str, **which: Any) -> Any:
+        self.pulled_of = which.get("map_indexes")
         return self.pulled.get((task_ids, key))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.sdk import TriggerRule
+from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
@@ -25,6 +25,15 @@ def partition(number: int, committed: int, stopped: str | None = None) -> Partit
 
 def checkpoint(*partitions: PartitionCheckpoint) -> Checkpoint:
     return Checkpoint("dag/manual__2026/orders.plan", "orders", "orders", "orders", partitions)
+
+
+def test_mapped_too_it_runs_whatever_became_of_the_run(pipeline: KafkaPipeline) -> None:
+    with DAG("mapped", schedule=None):
+        mapped = KpipeCheckpointOperator.partial(task_id="checkpoint", pipeline=pipeline).expand(plan=[{}, {}])
+        chosen = KpipeCheckpointOperator.partial(
+            task_id="chosen", pipeline=pipeline, trigger_rule=TriggerRule.ONE_SUCCESS
+        ).expand(plan=[{}])
+    assert (mapped.trigger_rule, chosen.trigger_rule) == (TriggerRule.ALL_DONE, TriggerRule.ONE_SUCCESS)
 
 
 @pytest.fixture

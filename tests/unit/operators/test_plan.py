@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException
+from task_state import TaskState
 
 from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Latest, OffsetLimit
@@ -17,19 +19,6 @@ from airflow_provider_kpipe.operators import plan as module
 from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator, run_key_of
 
 MakePlan = Callable[..., Plan]
-
-
-class Store:
-    """Task state, which outlives a retry."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, Any] = {}
-
-    def get(self, key: str, default: Any = None) -> Any:
-        return self.held.get(key, default)
-
-    def set(self, key: str, value: Any) -> None:
-        self.held[key] = value
 
 
 @pytest.fixture
@@ -105,7 +94,7 @@ def test_a_cap_is_read_as_a_template_gives_it(operator: Any, context: Any, name:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"start": "yesterday"}, "start is 'yesterday': use 'committed'"),
-    ({"start": "{'0': 5}"}, "looks like JSON, but is none"),
+    ({"start": "{'0': 5}"}, "a template gives JSON with `| tojson`"),
     ({"start": '{"0": -5}'}, "start has '0': -5"),
     ({"start": '{"0": 5, "0": 7}'}, "'0' is named twice, with 5 and with 7: keep one"),
     ({"end": "committed"}, "end='committed': use 'latest'"),
@@ -164,16 +153,18 @@ def test_a_plan_is_asked_for_under_the_key_of_its_run(operator: Any, context: An
 
 
 def test_a_retry_has_the_plan_of_the_first_try(operator: Any, context: Any, asked: Any) -> None:
-    context["task_state_store"] = Store()
+    context["task_state_store"] = task_state = TaskState()
     first = operator().execute(context)
-    assert context["task_state_store"].held == {PLAN_KEY: first}
+    assert task_state.held == {PLAN_KEY: first}
+    # Somebody may clear a DAG run of last year.
+    assert task_state.retentions == {NEVER_EXPIRE}
     assert operator(start="earliest").execute(context) == first
     assert len(asked) == 1
 
 
 def test_a_frozen_plan_of_another_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:
-    context["task_state_store"] = Store()
-    context["task_state_store"].set(PLAN_KEY, {"schema_version": 99})
+    context["task_state_store"] = task_state = TaskState()
+    task_state.set(PLAN_KEY, {"schema_version": 99})
     with pytest.raises(AirflowFailException, match=r"Plan\.schema_version is 99"):
         operator().execute(context)
     assert asked == []
@@ -208,6 +199,15 @@ def test_a_plan_knows_what_the_last_checkpoint_of_its_group_committed(
     context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): record}
     operator(checkpoint_task_id="orders.checkpoint").execute(context)
     assert asked[0]["published"] == published
+
+
+@pytest.mark.parametrize(("map_index", "asked_for"), [(-1, -1), (None, -1), (2, 2)])
+def test_in_a_mapped_group_the_checkpoint_is_the_one_of_its_own_index(
+    operator: Any, context: Any, asked: Any, map_index: int | None, asked_for: int
+) -> None:
+    context["ti"].map_index = map_index
+    operator(checkpoint_task_id="orders.checkpoint").execute(context)
+    assert context["ti"].pulled_of == asked_for
 
 
 @pytest.mark.parametrize("record", [{**checkpoint().to_json(), "schema_version": 99}, "soon"], ids=["version", "text"])

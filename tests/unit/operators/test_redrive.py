@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
+from task_state import TaskState
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import Earliest, Latest
@@ -79,19 +80,6 @@ class World:
         pass
 
 
-class Store:
-    """Task state, as Airflow keeps it."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
-
-    def get(self, key: str, default: Any) -> Any:
-        return self.kept.get(key, default)
-
-    def set(self, key: str, value: Any) -> None:
-        self.kept[key] = value
-
-
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     stand_in = World(plan((0, 9), topic="orders.dead", continues_group=False))
@@ -119,7 +107,7 @@ def operator(pipeline: KafkaPipeline) -> KpipeRedriveOperator:
 def fill_in(context: dict[str, Any], **form: Any) -> dict[str, Any]:
     """Params as a task sees them: the defaults, and what the run's conf says instead."""
     context["params"] = {**{name: param.value for name, param in redrive_params("source", 3).items()}, **form}
-    context["task_state_store"] = context.get("task_state_store") or Store()
+    context.setdefault("task_state_store", TaskState())
     return context
 
 
@@ -203,7 +191,7 @@ def test_a_retry_has_the_order_of_the_first_try(operator: Any, world: World, con
     operator.execute(context)
     assert (world.job.redrive, world.job.plan) == (first.redrive, first.plan)
     assert world.job.attempt != first.attempt
-    kept = RedriveOrder.from_json(context["task_state_store"].kept[ORDER_KEY])
+    kept = RedriveOrder.from_json(context["task_state_store"].held[ORDER_KEY])
     assert kept.plan.run_key == "dag/manual__2026/orders.plan"
 
 
@@ -247,7 +235,7 @@ def test_a_cluster_that_is_away_is_worth_another_try(operator: Any, world: World
     world.missing = KafkaUnavailableError("away")
     with pytest.raises(KafkaUnavailableError):
         operator.execute(fill_in(context))
-    assert context["task_state_store"].kept == {}
+    assert context["task_state_store"].held == {}
 
 
 def test_a_task_that_is_stopped_takes_its_job_along(operator: Any, world: World, context: Any) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -74,6 +76,27 @@ def test_the_clusters_defaults_count_beside_the_properties(monkeypatch: pytest.M
     assert "--load-spark-defaults" in command
     assert command.index("--load-spark-defaults") < command.index("/app/kpipe_run.py")
     assert command[command.index("--properties-file") + 1] == "/private/kpipe.properties"
+
+
+@pytest.mark.parametrize(
+    ("extra", "options"),
+    [({"deploy-mode": "cluster"}, {}), ({}, {"deploy_mode": "cluster"})],
+    ids=["connection", "task"],
+)
+def test_a_driver_on_the_cluster_is_refused(
+    monkeypatch: pytest.MonkeyPatch, extra: dict[str, str], options: dict[str, str]
+) -> None:
+    connection = {"conn_type": "spark", "host": "yarn", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_OTHER", json.dumps(connection))
+    with pytest.raises(ConnectionSettingsError, match="'spark_other' or submit_options says deploy mode 'cluster'"):
+        KpipeSubmitHook(conn_id="spark_other", **options)
+
+
+def test_what_a_kubernetes_master_needs_beside_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_OTHER", '{"conn_type": "spark", "host": "k8s://https://host"}')
+    monkeypatch.setitem(sys.modules, "airflow.providers.cncf.kubernetes", None)
+    with pytest.raises(ConnectionSettingsError, match=r"k8s:// master.*airflow-provider-kpipe\[kubernetes\]"):
+        KpipeSubmitHook(conn_id="spark_other")
 
 
 def test_no_secret_shows_in_the_arguments_or_the_environment(submit: Submit) -> None:
