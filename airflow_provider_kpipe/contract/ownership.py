@@ -30,8 +30,8 @@ def take_on(
         return PartitionProgress.not_started(planned)
     if found.lease is not None and found.lease > lease:
         return PartitionProgress.revoked(planned, found.run_key)
-    if found.run_key == plan.run_key:
-        return PartitionProgress.of(planned, plan.run_key, stored, metadata)
+    if found.is_of(plan.run_key, plan.created_at):
+        return PartitionProgress.of(planned, plan.run_key, stored, metadata, plan.created_at)
     if takes_over(planned, plan, found):
         completed = CompletedOffsets(planned.start, [(found.start, stored), *others])
         for start, end in found.done:
@@ -40,6 +40,8 @@ def take_on(
             done = ((planned.start, completed.next_offset), *completed.beyond)
             next_offset = completed.next_offset
             return PartitionProgress(planned, next_offset, Counts(), took_over=found.run_key, done=done)
+        # It stood where our plan begins, or was only about to begin; its checkpoint may yet come, and is no stranger's.
+        return PartitionProgress(planned, planned.start, Counts(), started=False, took_over=found.run_key)
     return PartitionProgress.not_started(planned)
 
 

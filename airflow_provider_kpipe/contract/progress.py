@@ -88,6 +88,10 @@ class StoredProgress(Document):
     base_mark: str | None = None
     """Which run had put the group there, by `mark_of`."""
 
+    def is_of(self, run_key: str, planned_at: str) -> bool:
+        """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too."""
+        return self.run_key == run_key and (self.lease is None or self.lease.planned_at == planned_at)
+
     def is_based_on(self, committed: int | None, committed_by: str | None) -> bool:
         """Whether the group still is where this run found it. Somebody who has reset it to that very offset has left no
         mark of a run beside it, and wants the records again."""
@@ -127,14 +131,14 @@ class PartitionProgress:
 
     @classmethod
     def of(
-        cls, planned: PartitionRange, run_key: str, stored: int | None, metadata: str | None, planned_at: str = ""
+        cls, planned: PartitionRange, run_key: str, stored: int | None, metadata: str | None, planned_at: str
     ) -> PartitionProgress:
         """Read a stored offset as progress of this run; of another run's, only that it is newer counts."""
         progress = StoredProgress.read_text(metadata)
         if stored is None or progress is None:
             return cls.not_started(planned)
-        if progress.run_key != run_key:
-            newer = bool(planned_at) and progress.lease is not None and progress.lease.planned_at > planned_at
+        if not progress.is_of(run_key, planned_at):
+            newer = progress.lease is not None and progress.lease.planned_at > planned_at
             if newer and progress.base is not None and progress.base >= planned.end:
                 # It began behind the range: this run was published before the newer one was planned.
                 return cls(planned, planned.end, Counts(), ended="revoked")

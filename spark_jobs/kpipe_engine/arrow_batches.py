@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpipe_engine.record import SourceMessage
+from kpipe_engine.record import SourceMessage, coordinates
 from kpipe_engine.rows import Row
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -90,10 +90,10 @@ class Batch:
 
 
 def _source_columns(messages: Sequence[SourceMessage], timestamps: pa.Array) -> dict[str, pa.Array]:
-    first, count = messages[0], len(messages)
+    (topic, partition, _), count = coordinates(messages[0]), len(messages)
     return {
-        "source_topic": pa.repeat(first.topic(), count),
-        "source_partition": pa.repeat(pa.scalar(first.partition(), pa.int32()), count),
+        "source_topic": pa.repeat(topic, count),
+        "source_partition": pa.repeat(pa.scalar(partition, pa.int32()), count),
         "source_offset": pa.array([message.offset() for message in messages], pa.int64()),
         "source_timestamp": timestamps,
     }

@@ -42,9 +42,9 @@ class AsyncSegmentChain(SegmentChain):
                 else:
                     several = as_records(result)
                     return [last for each in several for last in await self._run_awaiting(each, index + 1)]
-        except SegmentError:
+        except (SegmentError, KeyboardInterrupt, GeneratorExit):
             raise
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
+        except BaseException as error:
             raise SegmentError(path) from error
         return (record,)
 

@@ -35,7 +35,9 @@ def bisect_errors(
         start, stop = waiting.pop()
         try:
             results.append(call(start, stop))
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: whatever it raises is its row's error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  # user code: whatever it raises is its row's error
             if stop - start == 1 or isinstance(error, indivisible):
                 errors.update(dict.fromkeys(range(start, stop), error))
             else:

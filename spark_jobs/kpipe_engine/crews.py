@@ -41,9 +41,8 @@ class ConcurrentContext(SegmentContext):
     __slots__ = ()
 
     def count(self, name: str, by: int = 1) -> None:
+        self._check(name, by)
         counters = _counters.get(self.counters)
-        if name not in counters and name not in self.counters:
-            self._check(name)
         counters[name] = counters.get(name, 0) + by
 
 

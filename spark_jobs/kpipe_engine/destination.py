@@ -58,7 +58,7 @@ class Destination:
                     rules.apply(message.headers(), message) if rules else message.headers(),
                 )
                 taken += 1
-        except (BufferError, KafkaException):
+        except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
             pass
         return taken
 

@@ -90,7 +90,7 @@ class Ownership:
         return take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
 
     def _pieces_before(self, planned: PartitionRange, found: StoredProgress) -> _PiecesBefore:
-        ours = found.run_key == self._plan.run_key
+        ours = found.is_of(self._plan.run_key, self._plan.created_at)
         counts = ours or takes_over(planned, self._plan, found)
         if found.unsettled_slots > 1:
             # Whoever took the partition on did not come to the end of it.
@@ -107,7 +107,8 @@ class Ownership:
         ):
             owner = claimed.run_key if claimed else "that nobody knows"
             return PartitionProgress.revoked(lane.range, owner)
-        found = PartitionProgress.of(lane.range, self._plan.run_key, _stored(held), held.metadata)
+        plan = self._plan
+        found = PartitionProgress.of(lane.range, plan.run_key, _stored(held), held.metadata, plan.created_at)
         return found.with_done(claimed.done)
 
     def _is_later(self, lease: Lease | None) -> bool:

@@ -48,7 +48,8 @@ class Retries:
         Where no record is at fault, the partition stops instead.
         """
         cause = error.__cause__ or error
-        cause.__traceback__ = _from_users_code_on(cause.__traceback__)
+        # Past what the class itself makes of an assignment: there are frozen ones.
+        BaseException.with_traceback(cause, _from_users_code_on(cause.__traceback__))
         fault = Fault.of(cause, error.segment, "segment", self.tried.pop(source_offset, ()))
         if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):
             if isinstance(cause, StopPartitionError):

@@ -66,7 +66,7 @@ class SharedWatch:
         for slot, reader in self._readers.items():
             for stored in reader.committed(self._others[slot], timeout=ANSWER_SECONDS):
                 progress = StoredProgress.read_text(stored.metadata)
-                if progress is None or progress.run_key != self._plan.run_key:
+                if progress is None or not progress.is_of(self._plan.run_key, self._plan.created_at):
                     continue
                 if progress.stops_attempt == self._attempt:
                     raise PartitionStoppedError(

@@ -33,18 +33,26 @@ class SegmentContext:
     source_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Settings of the schema registry beside the source; they hold secrets."""
     destination_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _names: set[str] = field(default_factory=set, init=False, repr=False)
+    """Of all counters there have been, whatever became of their records."""
 
     def count(self, name: str, by: int = 1) -> None:
         """Count something; the totals are in the checkpoint's XCom, exact as those of the records are."""
-        if name not in self.counters:
-            self._check(name)
+        self._check(name, by)
         self.counters[name] = self.counters.get(name, 0) + by
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, by: int) -> None:
+        # It is stored beside the offset, and read back strictly.
+        if type(by) is not int:
+            raise TypeError(f"counter {name!r} is to go up by {by!r}: a whole number is needed")
+        if name in self._names:
+            return
         if not isinstance(name, str) or not 0 < len(name.encode()) <= LONGEST_COUNTER_NAME:
             raise ValueError(f"counter {name!r}: a name has 1 to {LONGEST_COUNTER_NAME} bytes")
-        if len(self.counters) == MOST_COUNTERS:
+        # Those of tries before this one are among the chunk's.
+        if len(self._names | self.counters.keys() | {name}) > MOST_COUNTERS:
             raise ValueError(f"counter {name!r} is one more than the {MOST_COUNTERS} a pipeline may have")
+        self._names.add(name)
 
 
 class SegmentChain:
@@ -98,9 +106,10 @@ class SegmentChain:
                 else:
                     several = as_records(result)
                     return [last for each in several for last in self.process(each, first)]
-        except SegmentError:
+        except (SegmentError, KeyboardInterrupt, GeneratorExit):
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            # Libraries have errors of their own beside Exception, and one record must not end the process.
             raise SegmentError(path) from error
         return (record,)
 

@@ -31,7 +31,7 @@ SEGMENT_CALLS, SEGMENT_INSTRUCTIONS = 13, 258
 # Through one batch segment that does nothing.
 BATCH_CALLS, BATCH_INSTRUCTIONS = 8, 105
 # Through a segment that raises, into a dead letter with its story.
-DEAD_LETTER_CALLS, DEAD_LETTER_INSTRUCTIONS = 67, 917
+DEAD_LETTER_CALLS, DEAD_LETTER_INSTRUCTIONS = 68, 917
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from jobs import wait_for
@@ -11,6 +12,7 @@ from pipelines import Bench
 from topics import commit, committed, fill, numbered, read_all
 from workers import Working
 
+from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import GroupMovedError
@@ -20,8 +22,10 @@ DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
 
 
-def planned(bench: Bench, run_key: str, hour: int) -> Plan:
-    return dataclasses.replace(bench.plan(run_key=run_key), created_at=f"2026-01-31T{hour:02d}:00:00.000+00:00")
+def planned(bench: Bench, run_key: str, hour: int, **wishes: Any) -> Plan:
+    return dataclasses.replace(
+        bench.plan(run_key=run_key, **wishes), created_at=f"2026-01-31T{hour:02d}:00:00.000+00:00"
+    )
 
 
 def ids(bench: Bench) -> list[int]:
@@ -130,6 +134,41 @@ def test_a_run_that_took_over_may_publish_behind_the_one_it_took_over_from(broke
     assert ids(bench) == list(range(60))
     # And had its checkpoint never come, the next plan would go on from there.
     assert bench.plan(run_key="next").ranges[0].start == 60
+
+
+def test_a_run_planned_between_the_last_store_of_another_and_its_checkpoint(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(30))
+    older = planned(bench, "older", 10)
+    bench.work(older)
+    fill(bench.bootstrap, bench.topic, numbered(30, start=30))
+    newer = planned(bench, "newer", 11)
+    assert (newer.ranges[0].start, newer.ranges[0].committed) == (30, None)
+    assert bench.checkpoint(older).complete
+
+    (progress,) = bench.work(newer)
+
+    assert (progress.took_over, progress.counts.read) == ("older", 30)
+    assert bench.checkpoint(newer).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 60}
+    assert ids(bench) == list(range(60))
+
+
+def test_a_run_that_has_the_key_of_one_before_does_not_take_its_progress_for_its_own(broker: SandboxBroker) -> None:
+    """A DAG run is deleted and triggered again, once for other offsets, and once after the group was reset."""
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60))
+    bench.work(planned(bench, "once", 10, start=Explicit({0: 30}), end=Explicit({0: 60})))
+    (again,) = bench.work(planned(bench, "once", 11, start=Explicit({0: 0}), end=Explicit({0: 20})))
+    assert (again.counts.read, ids(bench)) == (20, [*range(30, 60), *range(20)])
+
+    first = planned(bench, "live", 12)
+    bench.work(first)
+    bench.checkpoint(first)
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
+    anew = planned(bench, "live", 13)
+    assert bench.work(anew)[0].counts.read == 60
+    assert bench.checkpoint(anew).complete
 
 
 @pytest.mark.parametrize("plan_first", [True, False])

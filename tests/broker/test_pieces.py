@@ -208,9 +208,10 @@ def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(b
     assert ids(bench) == list(range(50, 60))
 
 
+@pytest.mark.parametrize("begun", [True, False], ids=["begun", "not yet"])
 @pytest.mark.parametrize("scaling", [RELAXED, ORDERED], ids=["relaxed", "ordered"])
 def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
-    broker: SandboxBroker, scaling: PartitionScaling, monkeypatch: pytest.MonkeyPatch
+    broker: SandboxBroker, scaling: PartitionScaling, begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = make(broker)
     older, plain = at(bench.plan(run_key="older"), 10), dataclasses.replace(bench.pipeline, partitions=scaling)
@@ -219,7 +220,8 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
     claim(bench, older)
     at_work = piece(bench, older, 2, task=2)
     at_work.open()
-    at_work.run_chunk(at_work.working)
+    if begun:
+        at_work.run_chunk(at_work.working)
 
     def die(*_arguments: object) -> None:
         raise RuntimeError("killed")

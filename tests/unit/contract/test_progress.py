@@ -118,7 +118,7 @@ RANGE = PartitionRange(3, 100, 200, 90)
 
 def test_progress_of_this_run_counts() -> None:
     metadata = stored("mine", counts=Counts(read=20, written=20), stopped="why").to_metadata()
-    progress = PartitionProgress.of(RANGE, "mine", 120, metadata)
+    progress = PartitionProgress.of(RANGE, "mine", 120, metadata, "2026-01-31T10:00:00+00:00")
     assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), stopped="why")
 
 
@@ -134,7 +134,7 @@ def test_progress_of_this_run_counts() -> None:
     ids=["nothing stored", "no metadata", "foreign metadata", "another run", "no offset"],
 )
 def test_what_another_run_stored_does_not_count(offset: int | None, metadata: str | None) -> None:
-    progress = PartitionProgress.of(RANGE, "mine", offset, metadata)
+    progress = PartitionProgress.of(RANGE, "mine", offset, metadata, "2026-01-31T10:00:00+00:00")
     assert progress == PartitionProgress(RANGE, 100, Counts(), started=False)
 
 
@@ -168,7 +168,7 @@ def test_the_state_of_a_partition(
 
 
 def test_an_empty_range_is_complete_from_the_start() -> None:
-    progress = PartitionProgress.of(PartitionRange(0, 5, 5, 5), "mine", None, None)
+    progress = PartitionProgress.of(PartitionRange(0, 5, 5, 5), "mine", None, None, "")
     assert (progress.state, progress.fraction) == ("complete", 1.0)
 
 

@@ -11,11 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
+from letters import LETTER
 
 from airflow_provider_kpipe import StopPartitionError, batch_segment
 from kpipe_engine.arrow_batches import HEADERS
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.record import Origin, Record
+from kpipe_engine.restored import RestoredMessage
 from kpipe_engine.rows import Row
 from kpipe_engine.segments import SegmentContext
 from kpipe_engine.stages import StageChain, has_batches
@@ -90,6 +92,18 @@ def appending(letter: bytes) -> Any:
 
 def passing(change: Callable[[Batch], Any]) -> Any:
     return batch_segment(lambda batch: change(batch))
+
+
+def test_a_record_out_of_a_dead_letter_has_the_letters_coordinates(user: Any, message: MakeMessage) -> None:
+    """Its own partition is where it came from once, which differs from record to record."""
+    seen: list[Batch] = []
+    user.look = batch_segment(lambda batch: seen.append(batch) or batch)
+    letters = [message(offset, topic="orders.dead", partition=0) for offset in (7, 8)]
+    run(chain("look"), [RestoredMessage(each, LETTER, home, []) for home, each in enumerate(letters, start=1)])
+    (batch,) = seen
+    assert batch.select(["source_topic", "source_partition", "source_offset"]).to_pylist() == [
+        {"source_topic": "orders.dead", "source_partition": 0, "source_offset": offset} for offset in (7, 8)
+    ]
 
 
 def test_a_batch_has_the_columns_of_its_records(user: Any, message: MakeMessage) -> None:

@@ -83,12 +83,16 @@ def test_a_half_may_pass_what_the_whole_did_not() -> None:
     assert (done.results, done.errors) == ([0, 2, 4, 6], {})
 
 
-def test_user_code_that_leaves_the_process_faults_its_row() -> None:
-    def leaves(start: int, stop: int) -> None:
-        raise SystemExit(3)
+class PanicError(BaseException):
+    """As some libraries have, beside Exception."""
 
-    done = bisect_errors(1, leaves)
-    assert isinstance(done.errors[0], SystemExit)
+
+@pytest.mark.parametrize("error", [SystemExit(3), PanicError()], ids=repr)
+def test_user_code_that_would_end_the_process_faults_its_row(error: BaseException) -> None:
+    def leaves(start: int, stop: int) -> None:
+        raise error
+
+    assert bisect_errors(1, leaves).errors == {0: error}
 
 
 def test_an_interruption_is_not_held_back() -> None:

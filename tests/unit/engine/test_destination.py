@@ -202,6 +202,16 @@ def test_whatever_a_segment_makes_of_a_record_is_written_or_a_fault_of_that_reco
         destination(real).write(Record(read, Origin("run")).copy(**parts), read)
 
 
+def test_a_timestamp_that_no_record_can_have_is_found_in_a_copy_too(real: Any) -> None:
+    """A dead letter may say so of the record inside."""
+    read = SimpleNamespace(
+        offset=lambda: 5, key=lambda: b"", value=lambda: b"", headers=list, timestamp=lambda: (1, 10**23)
+    )
+    assert destination(real).copy_while_taken([read]) == 0
+    with pytest.raises(UnwritableRecordError):
+        destination(real).copy(read)
+
+
 CHILD = """
 from types import SimpleNamespace
 from confluent_kafka import Message, Producer

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -40,6 +41,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     monkeypatch.setattr(module, "time", fake)
     monkeypatch.setattr(YieldOrders, "wait", lambda _orders, seconds: fake.sleep(seconds))
     return fake
+
+
+@dataclass(frozen=True)
+class FrozenError(Exception):
+    item: str = "tea"
+
+
+def poison_frozen(record: Record) -> None:
+    raise FrozenError
 
 
 def poison(record: Record) -> None:
@@ -114,11 +124,12 @@ def test_where_no_record_is_at_fault_the_partition_stops_after_its_tries(clock: 
     assert stop.value.next_offset == 5
 
 
-def test_a_stack_trace_begins_in_the_users_code() -> None:
-    chain = SegmentChain([f"{__name__}:poison"], SegmentContext("run", "orders", 3, logging.getLogger()))
+@pytest.mark.parametrize("name", ["poison", "poison_frozen"])
+def test_a_stack_trace_begins_in_the_users_code(name: str) -> None:
+    chain = SegmentChain([f"{__name__}:{name}"], SegmentContext("run", "orders", 3, logging.getLogger()))
     chain.open()
     with pytest.raises(SegmentError) as raised:
         chain.process(Record(Message(topic="orders", offset=5, timestamp=(1, 1_700_000_000_000)), Origin("run")))
     fault = Retries(RetryPolicy(), YieldOrders()).fault_or_wait(5, raised.value, Counts(), math.inf)
     assert fault is not None
-    assert fault.stacktrace.splitlines()[1].endswith("in poison")
+    assert fault.stacktrace.splitlines()[1].endswith(f"in {name}")

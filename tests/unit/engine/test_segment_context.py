@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import contextvars
 import logging
 from typing import Any
 
 import pytest
 
 from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.crews import ConcurrentContext, _counters
 from kpipe_engine.segments import MOST_COUNTERS, SegmentChain, SegmentContext
 
 
@@ -33,6 +35,27 @@ def test_too_many_names_are_refused(context: SegmentContext) -> None:
     context.count("counter-0")
     with pytest.raises(ValueError, match="'one-more' is one more than the 20"):
         context.count("one-more")
+
+
+@pytest.mark.parametrize("by", [2.5, True, "2", None], ids=repr)
+def test_what_could_not_be_read_back_is_refused(context: SegmentContext, by: Any) -> None:
+    with pytest.raises(TypeError, match=r"'euros' is to go up by .*: a whole number is needed"):
+        context.count("euros", by)
+    assert context.counters == {}
+
+
+def test_too_many_names_are_refused_where_records_count_by_themselves() -> None:
+    context = ConcurrentContext("run", "orders", 0, logging.getLogger("test"))
+    context.counters = {"of an earlier try": 1}
+    for number in range(MOST_COUNTERS - 1):
+        contextvars.copy_context().run(_count_alone, context, f"counter-{number}")
+    with pytest.raises(ValueError, match="'one-more' is one more than the 20"):
+        _count_alone(context, "one-more")
+
+
+def _count_alone(context: ConcurrentContext, name: str) -> None:
+    _counters.set({})
+    context.count(name)
 
 
 def test_a_chunk_that_comes_to_nothing_takes_its_counts_with_it(context: SegmentContext) -> None:

@@ -211,6 +211,22 @@ def test_the_segment_that_raises_is_named(
     assert isinstance(fault.value.__cause__, ValueError)
 
 
+class PanicError(BaseException):
+    """As some libraries have, beside Exception."""
+
+
+@pytest.mark.parametrize(("raised", "becomes"), [(PanicError, SegmentError), (KeyboardInterrupt, KeyboardInterrupt)])
+def test_one_record_does_not_end_the_process_and_somebody_who_interrupts_does(
+    user: User, record: Record, raised: type[BaseException], becomes: type[BaseException]
+) -> None:
+    def bad(record: Record) -> None:
+        raise raised
+
+    user.bad = bad
+    with pytest.raises(becomes):
+        opened("bad").process(record)
+
+
 @pytest.mark.parametrize(
     ("path", "said"),
     [
