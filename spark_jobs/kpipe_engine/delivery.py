@@ -74,6 +74,11 @@ class Acknowledgements:
         self.producer = Producer({**settings, **alone, "on_delivery": self._note_refusal})
         self.tracing = tracing
 
+    @property
+    def refused(self) -> bool:
+        """Whether the broker has refused something since the last `wait`."""
+        return bool(self._refused)
+
     def on_delivery_of(self, source_offset: int, kind: FaultKind) -> OnDelivery | None:
         return partial(self._note_traced, source_offset, kind) if self.tracing else None
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
@@ -24,6 +27,7 @@ class Lane:
         self.partition = planned.partition
         self.handler = handler
         self.known_faults: KnownFaults = {}
+        self._suspect_until = 0
         self.go_on(PartitionProgress.not_started(planned))
 
     def go_on(self, progress: PartitionProgress) -> None:
@@ -38,6 +42,34 @@ class Lane:
         self.reason = progress.stopped if self.ended else None
         self._stops_run = False
         self._is_told = False
+
+    def learn(self, faults: Mapping[int, Fault]) -> bool:
+        """After a chunk that came to nothing: which records made it fail. Whether that is news."""
+        before = len(self.known_faults)
+        self.known_faults.update(faults)
+        return len(self.known_faults) > before
+
+    def suspect(self) -> None:
+        """What a chunk that came to nothing had of this range may hold more that makes one fail."""
+        self._suspect_until = max(self._suspect_until, self.handled)
+
+    def forget_faults(self) -> None:
+        """Of records that are behind."""
+        self.known_faults = {at: fault for at, fault in self.known_faults.items() if at >= self.handled}
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether some of that lies ahead."""
+        return self.works and self.handled < self._suspect_until
+
+    def room(self, most: int) -> int:
+        """A chunk that is redone ends behind the last record known to fault: what another one would undo is stored."""
+        return min(most, max(self.known_faults) + 1 - self.handled) if self.known_faults else most
+
+    @property
+    def is_at_known_fault(self) -> bool:
+        """Whether the last record known to fault is handled."""
+        return bool(self.known_faults) and self.handled > max(self.known_faults)
 
     def end(self, ended: Ending, reason: str, next_offset: int | None = None) -> None:
         self.ended, self.reason = ended, reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -86,6 +87,15 @@ class PartitionWorker:
     def unsettled(self) -> list[Lane]:
         return [lane for lane in self.lanes if not lane.is_settled]
 
+    @property
+    def is_careful(self) -> bool:
+        """After a failure: one partition at a time, and every record by itself, until what failed is behind."""
+        return self.delivery.acks.tracing
+
+    @property
+    def suspects(self) -> list[Lane]:
+        return sorted(self.working, key=lambda lane: not lane.is_suspect)
+
     def open(self) -> None:
         """Fence off whoever wrote before, and take the partitions on."""
         self.delivery.open()
@@ -115,16 +125,20 @@ class PartitionWorker:
             self.until_it_works(self.run_chunk)
 
     def until_it_works(self, step: Callable[[Sequence[Lane]], None]) -> None:
-        """Try something again, with one partition and from what is stored, unless somebody else has it by then."""
+        """Try something again, carefully and from what is stored, unless somebody else has it by then."""
         tries = 0
         while not tries or self.unsettled:
             try:
-                step(self.working[:1] if tries else self.working)
-                if tries:
-                    self.forget_failures()
+                step(self.suspects[:1] if self.is_careful else self.working)
+                self.lane.forget_faults()
+                if self.is_careful and not any(lane.is_suspect for lane in self.working):
+                    self.trust_again()
                 return
             except (ChunkFailedError, KafkaException) as failure:
-                tries += 1
+                for lane in self.working:
+                    lane.suspect()
+                # A try that has found another record at fault was none in vain.
+                tries = 1 if self.lane.learn(getattr(failure, "faults", {})) else tries + 1
                 self.give_up_chunk(failure, tries)
 
     def run_chunk(self, lanes: Sequence[Lane]) -> None:
@@ -139,9 +153,10 @@ class PartitionWorker:
         self.store()
 
     def fill(self, chunk: Chunk, lanes: Sequence[Lane]) -> None:
-        for self.lane in lanes:
-            if chunk.is_full:
+        for lane in lanes:
+            if chunk.is_full or self.delivery.acks.refused:
                 return
+            self.lane = lane
             begun = time.monotonic()
             try:
                 self.watch.look()
@@ -162,8 +177,9 @@ class PartitionWorker:
             lane.handled = self.source.next_offset
             self.events.tell("started", lane)
         try:
-            while not chunk.is_full and not self.source.finished:
-                messages = self.source.read(chunk.room(READ_RECORDS))
+            # What the broker has refused makes nothing of the whole chunk, sooner or later.
+            while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or lane.is_at_known_fault):
+                messages = self.source.read(lane.room(chunk.room(READ_RECORDS)))
                 faults = {**lane.known_faults, **self.source.unreadable}
                 handled = lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
                 self.source.give_back(messages[handled:])
@@ -200,19 +216,17 @@ class PartitionWorker:
                 "see to the broker, then run again"
             )
         log.warning("partition %d: try %d of %d failed: %s", self.lane.partition, tries, CHUNK_TRIES, failure)
-        self.lane.known_faults.update(getattr(failure, "faults", {}))
         self.source.renew()
         if isinstance(failure, KafkaException) and may_be_fenced(failure.args[0]):
-            # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
-            self.orders.wait(LEASE_SECONDS)
+            # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down, or one of
+            # other partitions that share our writer, which needs the time of a chunk.
+            self.orders.wait(LEASE_SECONDS + (tries - 1) * random.random() * self.pipeline.chunk_seconds)
             self.go_back()
         if self.unsettled:
             self.delivery.renew(tracing=True)
             self.go_back()
 
-    def forget_failures(self) -> None:
-        for lane in self.lanes:
-            lane.known_faults.clear()
+    def trust_again(self) -> None:
         self.delivery.renew(tracing=False)
         # Whoever opens a producer looks: a newer run may have come in between.
         self.go_back()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -113,6 +114,46 @@ def test_of_a_record_that_cannot_be_written_whole_nothing_is_written(broker: San
         assert written == [0, 1, 2, 3, 4, 6, 7, 8, 9]
     else:
         assert set(written) >= {0, 1, 2, 3, 4, 6, 7, 8, 9}
+
+
+@both_deliveries
+@pytest.mark.parametrize("on_fault", ["dead_letter", "skip"])
+def test_many_records_of_a_chunk_that_cannot_be_written_whole(
+    broker: SandboxBroker, delivery: Delivery, on_fault: str
+) -> None:
+    """Each of them takes a try of its own to be found, and none of these tries is in vain."""
+    spec = {"delivery": delivery, "segments": ["orders_kit:every_third_second_too_large"], "on_fault": on_fault}
+    bench = Bench.make(broker.bootstrap_servers, **spec)
+    fill(bench.bootstrap, bench.topic, numbered(30))
+
+    (progress,) = bench.work(bench.plan())
+
+    assert progress.complete, progress.stopped
+    counts, sound = progress.counts, [each for each in range(30) if each % 3]
+    assert (counts.read, counts.written, counts.dead_lettered + counts.skipped) == (30, 20, 10)
+    assert ids(read_all(bench.bootstrap, bench.dead)) == ([] if on_fault == "skip" else list(range(0, 30, 3)))
+    written = ids(read_all(bench.bootstrap, bench.output))
+    assert written == sound if delivery == "exactly_once" else set(written) >= set(sound)
+
+
+@both_deliveries
+def test_many_records_that_only_the_broker_refuses(broker: SandboxBroker, delivery: Delivery) -> None:
+    """A compacted topic takes no record without a key."""
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=200)
+    admin = AdminClient(bench.settings)
+    admin.delete_topics([bench.output])[bench.output].result(30)
+    create_topics(bench.bootstrap, bench.output, config={"cleanup.policy": "compact"})
+    records = [replace(each, key=None if at % 4 == 0 else each.key) for at, each in enumerate(numbered(100))]
+    fill(bench.bootstrap, bench.topic, records)
+
+    (progress,) = bench.work(bench.plan())
+
+    assert progress.complete, progress.stopped
+    assert (progress.counts.read, progress.counts.written, progress.counts.dead_lettered) == (100, 75, 25)
+    assert ids(read_all(bench.bootstrap, bench.dead)) == list(range(0, 100, 4))
+    written = ids(read_all(bench.bootstrap, bench.output))
+    keyed = [each for each in range(100) if each % 4]
+    assert written == keyed if delivery == "exactly_once" else set(written) == set(keyed)
 
 
 @both_deliveries

@@ -32,7 +32,16 @@ def too_large(record: Any) -> Any:
 
 
 def second_too_large(record: Any) -> Any:
-    return [record.copy(), record.copy(value=b"x" * 2_000_000)] if record.key == b"5" else record
+    return twofold(record) if record.key == b"5" else record
+
+
+def every_third_second_too_large(record: Any) -> Any:
+    return twofold(record) if json.loads(record.value)["id"] % 3 == 0 else record
+
+
+def twofold(record: Any) -> Any:
+    """Of which the second is one that no producer takes."""
+    return [record.copy(), record.copy(value=b"x" * 2_000_000)]
 
 
 def slowly(record: Any) -> Any:
