@@ -92,7 +92,7 @@ class BatchHandler:
                     fault, own = self._try_again(message, fault, counts, until)
                 except NotDueError:
                     return handled
-            self._retries.tried.pop(message.offset(), None)
+            self._retries.forget(message.offset())
             fault = fault or self._write(message, own, counts, 0 if handled else taken)
             if fault is not None:
                 self._faults.take(message, fault, counts)

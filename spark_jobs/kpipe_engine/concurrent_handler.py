@@ -61,7 +61,8 @@ class ConcurrentHandler:
         offsets = {message.offset() for message in messages}
         # After a chunk that came to nothing, reading begins further back.
         before = {at: outcome for at, outcome in self._ahead.items() if at in offsets}
-        self._ahead = {at: outcome for at, outcome in before.items() if outcome.is_due}
+        # A record waits for its own time, whoever else's has come.
+        self._ahead = {at: each for at, each in before.items() if each.is_due or not self._retries.is_due(at)}
         new = [each for each in messages if each.offset() not in self._ahead and each.offset() not in known_faults]
         for message, outcome in zip(new, self._crew.work(new, until), strict=True):
             at = message.offset()
@@ -72,7 +73,7 @@ class ConcurrentHandler:
     def _finish(self, message: SourceMessage, outcome: Outcome | None, counts: Counts) -> Fault | None:
         if outcome is None:
             return None
-        self._retries.tried.pop(message.offset(), None)
+        self._retries.forget(message.offset())
         return outcome.fault or write_outputs(self._destination, message, outcome.records, counts)
 
 

@@ -20,6 +20,8 @@ from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain, SegmentContext
 from kpipe_engine.yielding import YieldOrders
 
+LOOK_SECONDS = 0.1
+
 _counters: ContextVar[dict[str, int]] = ContextVar("counters")
 
 
@@ -138,7 +140,13 @@ class Coroutines:
                     delay = _delay(outcome, self._retries, message, error, until)
                 if delay is None:
                     return outcome
-                await asyncio.sleep(delay)
+                await self._wait(delay)
+
+    async def _wait(self, seconds: float) -> None:
+        """Sleep, unless there is a reason to yield before: the loop is not told, so it looks."""
+        until = time.monotonic() + seconds
+        while not self._orders.reason and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, LOOK_SECONDS))
 
 
 def _delay(

@@ -48,10 +48,10 @@ class PartitionEvents:
     def tell(self, event: Event, lane: Lane, **details: Any) -> None:
         """Something has happened to the partition of a lane."""
 
-    def tell_stored(self, lane: Lane) -> None:
+    def tell_stored(self, lane: Lane, drains: bool) -> None:
         """A chunk is stored, and with it perhaps how the partition ended."""
         self.tell("chunk_stored", lane)
-        if lane.ended == "yielded":
+        if drains and lane.ended == "yielded":
             self.tell("drained", lane)
         if lane.ended is not None or not lane.works:
             self.tell(_LAST[lane.ended], lane, reason=lane.reason)

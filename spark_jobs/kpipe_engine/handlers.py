@@ -127,7 +127,7 @@ class SegmentHandler:
                 if fault is not None:
                     return fault
         if self._retries.tried:
-            self._retries.tried.pop(message.offset(), None)
+            self._retries.forget(message.offset())
         return write_outputs(self._destination, message, records, counts)
 
 

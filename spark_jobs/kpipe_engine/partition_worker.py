@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
 
@@ -195,17 +194,19 @@ class PartitionWorker:
         self.delivery.store([self.ownership.position(lane) for lane in told])
         for lane in told:
             lane.note_stored()
-            self.events.tell_stored(lane)
+            self.events.tell_stored(lane, self.pipeline.partitions.drains)
 
     def yield_all(self, reason: str) -> None:
         """Give the partitions up: with what is in flight, or without it."""
-        if not self.pipeline.partitions.drains:
+        drains = self.pipeline.partitions.drains
+        if not drains:
             self.delivery.renew(tracing=False)
             self.go_back()
             self.delivery.begin()
         for lane in self.working:
             if lane.handled < lane.range.end:
-                self.events.tell("draining", lane, reason=reason)
+                if drains:
+                    self.events.tell("draining", lane, reason=reason)
                 lane.end("yielded", reason)
 
     def give_up_chunk(self, failure: ChunkFailedError | KafkaException, tries: int) -> None:
@@ -218,9 +219,8 @@ class PartitionWorker:
         log.warning("partition %d: try %d of %d failed: %s", self.lane.partition, tries, CHUNK_TRIES, failure)
         self.source.renew()
         if isinstance(failure, KafkaException) and may_be_fenced(failure.args[0]):
-            # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down, or one of
-            # other partitions that share our writer, which needs the time of a chunk.
-            self.orders.wait(LEASE_SECONDS + (tries - 1) * random.random() * self.pipeline.chunk_seconds)
+            # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
+            self.orders.wait(LEASE_SECONDS)
             self.go_back()
         if self.unsettled:
             self.delivery.renew(tracing=True)

@@ -29,7 +29,7 @@ class Retries:
         self._policy = policy
         self._orders = orders
         self.tried: dict[int, tuple[FailedTry, ...]] = {}
-        self._due = 0.0
+        self._due: dict[int, float] = {}
 
     def fault_or_wait(self, source_offset: int, error: SegmentError, counts: Counts, until: float) -> Fault | None:
         """The fault of a record that has had its tries; None, after the wait, if it has another."""
@@ -50,7 +50,8 @@ class Retries:
         cause = error.__cause__ or error
         # Past what the class itself makes of an assignment: there are frozen ones.
         BaseException.with_traceback(cause, _from_users_code_on(cause.__traceback__))
-        fault = Fault.of(cause, error.segment, "segment", self.tried.pop(source_offset, ()))
+        fault = Fault.of(cause, error.segment, "segment", self.tried.get(source_offset, ()))
+        self.forget(source_offset)
         if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):
             if isinstance(cause, StopPartitionError):
                 raise PartitionStoppedError(f"offset {source_offset}: {fault}", source_offset)
@@ -61,14 +62,26 @@ class Retries:
         counts.retried += 1
         due = time.monotonic() + delay
         if due > until:
-            self._due = min(self._due, due) if self.waits else due
+            self._due[source_offset] = due
             raise NotDueError
         return delay
+
+    def is_due(self, source_offset: int) -> bool:
+        """Whether a record may be tried, and is then: it waits no more."""
+        if self._due.get(source_offset, 0.0) > time.monotonic():
+            return False
+        self._due.pop(source_offset, None)
+        return True
+
+    def forget(self, source_offset: int) -> None:
+        """A record that has passed, or has become a fault."""
+        self.tried.pop(source_offset, None)
+        self._due.pop(source_offset, None)
 
     @property
     def waits(self) -> float:
         """For how many seconds no record is due."""
-        return max(0.0, self._due - time.monotonic()) if self._due else 0.0
+        return max(0.0, min(self._due.values()) - time.monotonic()) if self._due else 0.0
 
 
 def _from_users_code_on(trace: TracebackType | None) -> TracebackType | None:

@@ -106,6 +106,17 @@ def test_how_a_partition_ends_before_its_end_is_told(broker: SandboxBroker, capl
     assert logged(caplog)[-1]["reason"] == "somebody stopped the task"
 
 
+def test_what_is_given_up_is_not_drained(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "kpipe.events")
+    scaling = PartitionScaling(rebalance_mode="stop_accepting_new_work_and_yield")
+    bench = Bench.make(broker.bootstrap_servers, scaling=scaling)
+    fill(bench.bootstrap, bench.topic, numbered(5))
+    orders = YieldOrders()
+    orders.ask("somebody stopped the task")
+    bench.work(bench.plan(), orders=orders)
+    assert [each["event"] for each in logged(caplog)] == ["assigned", "chunk_stored", "yielded"]
+
+
 def test_who_loses_a_partition_tells_so(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kpipe.events")
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)

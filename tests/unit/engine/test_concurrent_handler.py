@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine import retry as module
+from kpipe_engine.concurrent_handler import ConcurrentHandler
+from kpipe_engine.crews import ConcurrentContext, Coroutines, Threads
+from kpipe_engine.destination import Destination
+from kpipe_engine.record import Origin, Record
+from kpipe_engine.retry import Retries
+from kpipe_engine.segments import SegmentChain
+from kpipe_engine.yielding import YieldOrders
+
+
+class Clock:
+    """Time that passes where it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    fake = Clock()
+    monkeypatch.setattr(module, "time", fake)
+    return fake
+
+
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """How often each record was tried: with the second try it passes."""
+    counted: dict[int, int] = defaultdict(int)
+
+    def fail_first(record: Record) -> Record:
+        offset = record.metadata.offset
+        counted[offset] += 1
+        if counted[offset] == 1:
+            raise TimeoutError
+        return record
+
+    users = ModuleType("user_segments")
+    users.fail_first = fail_first  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "user_segments", users)
+    return counted
+
+
+def test_each_record_waits_for_its_own_time(
+    clock: Clock,
+    tries: dict[int, int],
+    message: Callable[..., Message],
+    delivery: Any,
+    producer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays = iter([10.0, 30.0])
+    monkeypatch.setattr(RetryPolicy, "delay_after", lambda *_which: next(delays))
+    orders = YieldOrders()
+    retries = Retries(RetryPolicy.fixed(4, 10.0), orders)
+    chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
+    crew = Threads(chain, retries, Origin("run"), orders, at_once=1)
+    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)  # type: ignore[arg-type]
+    messages, counts = [message(5), message(6)], Counts()
+
+    def handle() -> int:
+        # The crew's own clock is the real one.
+        return handler.handle(messages, counts, {}, time.monotonic() + 60)
+
+    monkeypatch.setattr(Retries, "fault_or_delay", _never_within_the_chunk(Retries.fault_or_delay))
+    assert (handle(), dict(tries), retries.waits) == (0, {5: 1, 6: 1}, 10.0)
+    clock.now += 10
+    assert (handle(), dict(tries)) == (1, {5: 2, 6: 1})
+    messages.pop(0)
+    assert retries.waits == 20.0
+    clock.now += 20
+    assert (handle(), dict(tries), retries.waits) == (1, {5: 2, 6: 2}, 0.0)
+    assert counts.written == 2
+    handler.close()
+
+
+def test_awaited_too_nobody_sleeps_through_an_order(
+    monkeypatch: pytest.MonkeyPatch, message: Callable[..., Message]
+) -> None:
+    async def never(record: Record) -> None:
+        raise TimeoutError
+
+    users = ModuleType("user_segments")
+    users.never = never  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "user_segments", users)
+    orders, context = YieldOrders(), ConcurrentContext("run", "orders", 3, logging.getLogger())
+    retries = Retries(RetryPolicy.fixed(2, 3_600), orders)
+    crew = Coroutines(["user_segments:never"], context, retries, Origin("run"), orders, at_once=2)
+    threading.Timer(0.2, orders.ask, ["enough"]).start()
+    (outcome,) = crew.work([message(5)], until=math.inf)
+    assert (outcome.is_due, outcome.fault) == (False, None)
+    crew.close()
+
+
+def _never_within_the_chunk(own: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda retries, offset, error, counts, _until: own(retries, offset, error, counts, 0.0)
