@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,6 +22,9 @@ from airflow_provider_kpipe.contract.job import (
 from kpipe_engine.layout import Task, lay_out
 
 log = logging.getLogger("kpipe")
+
+EXECUTORS_SECONDS = 15.0
+SETTLED_SECONDS = 1.0
 
 
 def main() -> int:
@@ -48,7 +52,8 @@ def run_job(context: SparkContext, packed: str, settings: str) -> None:
         from kpipe_engine.task import claim_what_is_cut
 
         claim_what_is_cut(packed, settings)
-    layout = lay_out(job.plan, job.pipeline.partitions, context.defaultParallelism)
+    scaling = job.pipeline.partitions
+    layout = lay_out(job.plan, scaling, cores_of(context) if scaling.interleaves else 1)
     run = partial(run_tasks, context, packed, settings)
     if layout.at_once is None:
         run(layout.tasks)
@@ -56,6 +61,23 @@ def run_job(context: SparkContext, packed: str, settings: str) -> None:
         # Spark has no limit of its own for the tasks of one job: here, each task is a job.
         with ThreadPoolExecutor(layout.at_once, "kpipe-task") as threads:
             list(threads.map(run, [[task] for task in layout.tasks]))
+
+
+def cores_of(context: SparkContext) -> int:
+    """How many tasks run at a time. The executors of a cluster come one by one after the driver is up."""
+    if str(context.master).partition("[")[0] == "local":
+        return int(context.defaultParallelism)
+    found, begun = 0, time.monotonic()
+    since = begun
+    while time.monotonic() - begun < EXECUTORS_SECONDS:
+        # The driver is one of them.
+        registered = context._jsc.sc().getExecutorMemoryStatus().size() - 1
+        if registered != found:
+            found, since = registered, time.monotonic()
+        elif found and time.monotonic() - since > SETTLED_SECONDS:
+            break
+        time.sleep(0.1)
+    return int(context.defaultParallelism)
 
 
 def run_tasks(context: SparkContext, packed: str, settings: str, tasks: Sequence[Task]) -> None:

@@ -73,6 +73,10 @@ class PartitionScaling:
         return self.execution_mode == "relax_ordering_within_partition"
 
     @property
+    def interleaves(self) -> bool:
+        return self.execution_mode == "parallelize_across_partitions"
+
+    @property
     def drains(self) -> bool:
         return self.rebalance_mode == "drain_and_yield"
 

@@ -33,9 +33,9 @@ class Layout:
 
 
 def lay_out(plan: Plan, scaling: PartitionScaling, cores: int) -> Layout:
-    """`cores` is how many tasks the cluster runs at a time."""
+    """`cores` is how many tasks the cluster runs at a time; it matters where partitions are interleaved."""
     blocks, most = plan.blocks, scaling.max_concurrent_partitions
-    if scaling.execution_mode == "parallelize_across_partitions":
+    if scaling.interleaves:
         return Layout(_interleaved(blocks, cores, len(blocks) if most is None else most))
     tasks = tuple(Task((block,)) for block in blocks)
     return Layout(tasks, None if most is None or most >= len(tasks) else most)

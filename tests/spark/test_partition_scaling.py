@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from airflow_provider_kpipe.spark.application import spark_jobs_folder
 
 RunWarm = Callable[[Bench, Plan], str]
 
@@ -136,3 +139,26 @@ def _writers(output: str) -> set[int]:
     lines = [line.partition("kpipe.events: ")[2] for line in output.splitlines() if "kpipe.events: " in line]
     events = [json.JSONDecoder().raw_decode(line)[0] for line in lines]
     return {each["start"] for each in events if each["event"] == "started" and each["partition"] == 0}
+
+
+CLUSTER = """
+import sys
+sys.path[:0] = {paths!r}
+from pyspark import SparkConf, SparkContext
+from kpipe_run import cores_of
+
+settings = {{"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}}
+context = SparkContext(conf=SparkConf().setMaster("local-cluster[2,2,1024]").setAll(settings.items()))
+print("cores:", cores_of(context))
+context.stop()
+"""
+
+
+def test_the_executors_of_a_cluster_are_waited_for(tmp_path: Path) -> None:
+    """They come after the driver is up, and until then Spark says that there are two cores."""
+    paths = [str(spark_jobs_folder()), str(spark_jobs_folder().parent)]
+    script = CLUSTER.format(paths=paths)
+    command = [sys.executable, "-c", script]
+    # Spark puts the executors' work folders here.
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert "cores: 4" in done.stdout, done.stderr
