@@ -63,6 +63,10 @@ class Reader(RegistrySegment):
 
     end = "source"
 
+    @property
+    def _id_header(self) -> str:
+        return f"__{self.part}_schema_id"
+
     def process(self, record: Any) -> Any:
         data = getattr(record, self.part)
         if data is None:
@@ -70,12 +74,12 @@ class Reader(RegistrySegment):
         try:
             read = self._call(data, self._context(self._topic, self._field, record.headers))
         except self._registry_errors as error:
-            if _is_unknown_schema(error) or _is_no_id(data):
+            if _is_unknown_schema(error) or _is_no_id(_id_in_header(record.headers, self._id_header) or data):
                 raise
             raise StopPartitionError(_not_answered(error, self.end)) from error
         setattr(record, self.part, read)
         # An id may stand in a header instead; it belongs to the bytes that are gone now.
-        name = f"__{self.part}_schema_id"
+        name = self._id_header
         if any(header[0] == name for header in record.headers):
             record.headers = [header for header in record.headers if header[0] != name]
         return record
@@ -142,6 +146,12 @@ def _typed(name: str, value: str) -> str | float:
 
 def _is_unknown_schema(error: Exception) -> bool:
     return getattr(error, "error_code", None) in _UNKNOWN_SCHEMA
+
+
+def _id_in_header(headers: Any, name: str) -> bytes | None:
+    """What the first header of this name holds: the client then looks for no id in front of the payload."""
+    found: bytes | None = next((value for header, value in headers if header == name), None)
+    return found
 
 
 def _is_no_id(data: bytes) -> bool:

@@ -144,6 +144,27 @@ def test_a_registry_that_is_down_is_no_records_fault(
         opened(segment, lost).process(record(ORDER_41 if segment is avro.Read else {"id": 41}))
 
 
+@pytest.mark.parametrize("payload", [b"\x00\x80\x01pad", b"\x00\xff\xff\xff\xff\x52\x01"], ids=bytes.hex)
+def test_a_payload_whose_id_is_in_a_header_may_begin_with_anything(
+    opened: Opened, context: SegmentContext, record: MakeRecord, payload: bytes
+) -> None:
+    with running_registry() as gone:
+        settings = gone.settings
+    reader = opened(avro.Read, replace(context, source_registry=settings))
+    headers = [("a", b"1"), ("__value_schema_id", b"\x00\x00\x00\x00\x01")]
+    with pytest.raises(StopPartitionError, match="ConnectError"):
+        reader.process(record(payload, headers=headers))
+
+
+def test_an_id_in_a_header_that_is_too_large_is_the_records_fault(
+    opened: Opened, server: Registry, reached: SegmentContext, record: MakeRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "failing", (404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
+    headers = [("__value_schema_id", b"\x00\x80\x00\x00\x00")]
+    with pytest.raises(SchemaRegistryError, match="404"):
+        opened(avro.Read, reached).process(record(ORDER_41[5:] + b"pad.", headers=headers))
+
+
 @pytest.mark.parametrize("segment", [avro.Write, WriteAvro, json_schema.Write, WriteJsonSchema])
 def test_a_schema_that_is_not_registered_is_no_records_fault(
     opened: Opened, reached: SegmentContext, record: MakeRecord, segment: type
