@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.form_fields import (
     yes_or_no,
 )
 from airflow_provider_kpipe.contract.offsets import Earliest, Latest, OffsetLimit
-from airflow_provider_kpipe.contract.redrive import TARGETS, RedriveTarget, Selection
+from airflow_provider_kpipe.contract.redrive import TARGETS, RedriveError, RedriveTarget, Selection
 
 FIELDS = (
     "occurred_from",
@@ -60,10 +60,31 @@ class RedriveRequest:
             selection=_selection(form, pipeline),
             start=start or Earliest(),
             end=end or Latest(),
-            target=_target(form.get("target"), target),
+            target=target_of(form.get("target"), target),
             max_attempts=max_attempts,
             dry_run=yes_or_no("dry_run", form.get("dry_run", False)),
         )
+
+
+def check_start(start: Mapping[str, Any], *, target: RedriveTarget | None, max_attempts: int | None) -> None:
+    """Whether a form that starts like this leaves what an operator says as it is, while nobody fills anything in."""
+    said = {name: value for name, value in (("target", target), ("max_attempts", max_attempts)) if value is not None}
+    # An empty target chooses none; an empty max_attempts chooses no limit.
+    overridden = {
+        name: start[name]
+        for name, value in said.items()
+        if name in start and str(start[name]) != str(value) and not (name == "target" and start[name] in EMPTY)
+    }
+    if overridden:
+        raise RedriveError(
+            f"the operator says {_arguments({name: said[name] for name in overridden})}, but the form of its DAG "
+            f"starts with {_arguments(overridden)}, which would count in a run that was started with nothing filled "
+            f"in: write redrive_params({_arguments(said)}) in the params of the DAG, or leave it out of the operator"
+        )
+
+
+def _arguments(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def _selection(form: Mapping[str, Any], pipeline: str) -> Selection:
@@ -107,7 +128,7 @@ def _record(value: Any) -> Coordinates | None:
     return Coordinates(topic, int(partition), int(offset))
 
 
-def _target(value: Any, otherwise: RedriveTarget) -> RedriveTarget:
+def target_of(value: Any, otherwise: RedriveTarget) -> RedriveTarget:
     if value in EMPTY:
         return otherwise
     for target in TARGETS:

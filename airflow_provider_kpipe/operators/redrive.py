@@ -19,7 +19,7 @@ from airflow_provider_kpipe.contract.redrive import (
     redriving,
     written_topics,
 )
-from airflow_provider_kpipe.contract.redrive_form import FIELDS, RedriveRequest
+from airflow_provider_kpipe.contract.redrive_form import FIELDS, RedriveRequest, check_start, target_of
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.positions import Positions
@@ -47,9 +47,9 @@ class KpipeRedriveOperator(SparkJobOperator):
 
     :param pipeline: the pipeline whose dead letters these are
     :param target: 'source' puts records back into the source topic, for the pipeline's next run; 'output' passes them
-        through the segments to the destination now. The form may choose the other one
-    :param max_attempts: a record that has become a dead letter so often is parked instead; the form may choose another
-        number
+        through the segments to the destination now. Left out, it is what the form starts with, or 'source'
+    :param max_attempts: a record that has become a dead letter so often is parked instead. Left out, it is what the
+        form starts with, or no limit
     :param parking_topic: where such records go, as the dead letters they are; without one they stay where they are
     :param conn_id: Spark connection
     :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
@@ -64,16 +64,24 @@ class KpipeRedriveOperator(SparkJobOperator):
         self,
         *,
         pipeline: KafkaPipeline,
-        target: RedriveTarget = "source",
+        target: RedriveTarget | None = None,
         max_attempts: int | None = None,
         parking_topic: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
-        check_redrive(pipeline, target, parking_topic)
-        self.target = target
+        start = self._start_of_form()
+        check_start(start, target=target, max_attempts=max_attempts)
+        self.target = target or target_of(start.get("target"), "source")
+        check_redrive(pipeline, self.target, parking_topic)
         self.max_attempts = max_attempts
         self.parking_topic = parking_topic
+
+    def _start_of_form(self) -> dict[str, Any]:
+        """What the params of the DAG say before anyone fills them in; one without a default says nothing."""
+        start = {name: param.value for name, param in self.params.items() if name in ("target", "max_attempts")}
+        # Where there is no default, Airflow has a mark of its own in its place.
+        return {name: value for name, value in start.items() if isinstance(value, (str, int, type(None)))}
 
     def execute(self, context: Context) -> dict[str, Any]:
         with failing_for_good():
@@ -146,7 +154,10 @@ class KpipeRedriveOperator(SparkJobOperator):
 
 
 def redrive_params(target: RedriveTarget = "source", max_attempts: int | None = None) -> dict[str, Param]:
-    """The form, for `DAG(params=...)`; `target` and `max_attempts` are what it starts with."""
+    """The form, for `DAG(params=...)`; `target` and `max_attempts` are what it starts with.
+
+    The form counts, also where nothing is filled in: an operator that says something else is refused.
+    """
     return {
         "occurred_from": Param(
             None, type=["null", "string"], format="date-time", section="Which dead letters", title="Failed from",

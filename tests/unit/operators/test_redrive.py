@@ -155,6 +155,55 @@ def test_a_pipeline_over_two_clusters_cannot_go_back_to_the_source(pipeline: Kaf
         operator.execute(fill_in(context, target="source"))
 
 
+@pytest.mark.parametrize(
+    ("form", "said", "start", "write"),
+    [
+        (redrive_params(), {"target": "output"}, "target='source'", "target='output'"),
+        (redrive_params(), {"max_attempts": 3}, "max_attempts=None", "max_attempts=3"),
+        (redrive_params(max_attempts=5), {"max_attempts": 3}, "max_attempts=5", "max_attempts=3"),
+        (
+            redrive_params("output", 3),
+            {"target": "source", "max_attempts": 3},
+            "target='output'",
+            "target='source', max",
+        ),
+        ({"max_attempts": None}, {"target": "output", "max_attempts": 3}, "max_attempts=None", "target='output', max"),
+    ],
+)
+def test_a_form_that_would_override_the_operator_when_nothing_is_filled_in_is_refused(
+    pipeline: KafkaPipeline, form: dict[str, Any], said: dict[str, Any], start: str, write: str
+) -> None:
+    with DAG("redrive", schedule=None, params=form), pytest.raises(RedriveError) as refused:
+        KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, parking_topic="orders.parked", **said)
+    assert f"the form of its DAG starts with {start}, which" in str(refused.value)
+    assert f"write redrive_params({write}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("form", "said", "redriven"),
+    [
+        ({}, {"target": "output", "max_attempts": 3}, ("output", 3)),
+        ({}, {}, ("source", None)),
+        (redrive_params("output", 3), {}, ("output", 3)),
+        (redrive_params("output", 3), {"target": "output", "max_attempts": 3}, ("output", 3)),
+        (
+            {**redrive_params(), "target": "", "max_attempts": "3"},
+            {"target": "output", "max_attempts": 3},
+            ("output", 3),
+        ),
+        ({"target": Param(type="string")}, {"target": "output"}, ("output", None)),
+    ],
+)
+def test_with_nothing_filled_in_a_redrive_does_what_the_dag_file_says(
+    pipeline: KafkaPipeline, world: World, context: Any, form: dict[str, Any], said: dict[str, Any], redriven: Any
+) -> None:
+    with DAG("redrive", schedule=None, params=form):
+        operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, parking_topic="orders.parked", **said)
+    operator.execute({**context, "params": dict(operator.params.dump()), "task_state_store": TaskState()})
+    assert world.job.redrive
+    assert (operator.target, world.job.redrive.target, world.job.redrive.max_attempts) == (redriven[0], *redriven)
+
+
 def test_a_redrive_runs_what_was_asked_for(operator: Any, world: World, context: Any) -> None:
     result = operator.execute(fill_in(context, exception_class="KeyError", target="output", max_attempts=5))
 
