@@ -111,8 +111,21 @@ def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionR
             )
 
 
-def check_written_topics(pipeline: KafkaPipeline, settings: Mapping[str, str]) -> None:
+def check_written_topics(pipeline: KafkaPipeline, settings: Mapping[str, str], source_partitions: int) -> None:
     """A topic that is missing would send every record to the dead letters, or fail them all."""
     with Positions(settings) as positions:
-        for topic in pipeline.needed_topics:
-            positions.topic(topic)
+        for name in pipeline.needed_topics:
+            topic = positions.topic(name)
+            if name == pipeline.destination.topic:
+                check_kept_partitions(pipeline, source_partitions, topic)
+
+
+def check_kept_partitions(pipeline: KafkaPipeline, source_partitions: int, destination: Topic) -> None:
+    """A partition that the destination does not have would send all its records to the dead letters."""
+    there = len(destination.partitions)
+    if pipeline.destination.keep_partition and there < source_partitions:
+        raise PlanError(
+            f"pipeline {pipeline.name!r} keeps each record's partition, but its source {pipeline.source.topic!r} has "
+            f"{source_partitions} partitions and its destination {destination.name!r} has {there}: add "
+            f"{source_partitions - there} to the destination, or declare it with keep_partition=False"
+        )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from airflow_provider_kpipe.contract.offsets import OffsetLimit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import IsolationLevel, Plan
 from airflow_provider_kpipe.contract.redrive import Redrive, dead_letter_of, redrive_group_of, written_topics
+from airflow_provider_kpipe.exceptions import UnknownTopicError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
+from airflow_provider_kpipe.kafka.planning import check_kept_partitions
 from airflow_provider_kpipe.kafka.positions import Positions
 
 ISOLATION_LEVEL: IsolationLevel = "read_committed"
@@ -49,9 +52,18 @@ def make_redrive_plan(
     )
 
 
-def check_redrive_topics(settings: Mapping[str, str], pipeline: KafkaPipeline, redrive: Redrive) -> None:
+def check_redrive_topics(
+    settings: Mapping[str, str], source_settings: Mapping[str, str], pipeline: KafkaPipeline, redrive: Redrive
+) -> None:
     """A topic that is missing would hold up every letter, or make it a dead letter again."""
     with Positions(settings) as positions:
-        for topic in written_topics(pipeline, redrive):
-            if topic != redrive.ledger_topic:
-                positions.topic(topic)
+        topics = {
+            topic: positions.topic(topic)
+            for topic in written_topics(pipeline, redrive)
+            if topic != redrive.ledger_topic
+        }
+    if redrive.target == "output" and pipeline.destination.keep_partition:
+        # Outputs keep the partition that their record had in the source. It may be gone: its letters are not.
+        with Positions(source_settings) as positions, suppress(UnknownTopicError):
+            source = positions.topic(pipeline.source.topic)
+            check_kept_partitions(pipeline, len(source.partitions), topics[pipeline.destination.topic])

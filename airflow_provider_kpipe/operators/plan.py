@@ -81,8 +81,7 @@ class KpipePlanOperator(BaseOperator):
     def make_plan(self, context: Context) -> Plan:
         wishes, publish, dry_run = self.wishes(context)
         settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
-        check_written_topics(self.pipeline, KpipeHook(self.pipeline.destination_conn_id).get_conn())
-        return make_plan(
+        plan = make_plan(
             self.pipeline,
             wishes,
             settings,
@@ -92,6 +91,9 @@ class KpipePlanOperator(BaseOperator):
             created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             published=self.published(context),
         )
+        written_to = KpipeHook(self.pipeline.destination_conn_id).get_conn()
+        check_written_topics(self.pipeline, written_to, plan.topic_partitions)
+        return plan
 
     def published(self, context: Context) -> dict[int, int]:
         """What the last checkpoint of an earlier DAG run committed."""

@@ -107,7 +107,8 @@ class KpipeRedriveOperator(SparkJobOperator):
             source_topic=self.pipeline.source.topic,
         )
         settings = self._settings()
-        check_redrive_topics(settings, self.pipeline, redrive)
+        source_settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
+        check_redrive_topics(settings, source_settings, self.pipeline, redrive)
         plan = make_redrive_plan(
             settings,
             self.pipeline,

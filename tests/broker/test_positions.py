@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import Sent, commit, fill, fill_in_transactions, numbered
 
+from airflow_provider_kpipe import KafkaDestination
 from airflow_provider_kpipe.contract.offsets import At, Explicit
+from airflow_provider_kpipe.contract.redrive import Redrive, Selection, ledger_topic_of
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError
+from airflow_provider_kpipe.kafka.planning import check_written_topics
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
+from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.broker import free_ports
@@ -137,6 +143,33 @@ def test_publishing_is_no_matter_to_a_run_that_goes_on_from_what_was_stored(brok
     fill(bench.bootstrap, bench.topic, numbered(10))
     following = bench.plan(run_key="live-2", publish=True)
     assert [(each.start, each.end, each.committed) for each in following.ranges] == [(10, 20, 5)]
+
+
+def test_a_destination_that_cannot_keep_the_partitions_of_its_source_is_refused(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=3, outputs=2, destination={"keep_partition": True})
+    told = (
+        f"its source '{bench.topic}' has 3 partitions and its destination '{bench.output}' has 2: add 1 to the "
+        "destination, or declare it with keep_partition=False"
+    )
+    with pytest.raises(PlanError, match=told):
+        check_written_topics(bench.pipeline, bench.settings, bench.plan().topic_partitions)
+    check_written_topics(bench.pipeline, bench.settings, 2)
+    by_key = replace(bench.pipeline, destination=KafkaDestination(bench.output))
+    check_written_topics(by_key, bench.settings, 3)
+
+
+def test_a_redrive_to_a_destination_that_cannot_keep_partitions_is_refused(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=3, outputs=2, destination={"keep_partition": True})
+    to_output = Redrive("output", Selection(), None, None, ledger_topic_of(bench.pipeline), bench.topic)
+    with pytest.raises(PlanError, match=f"'{bench.topic}' has 3 partitions and its destination '{bench.output}' has 2"):
+        check_redrive_topics(bench.settings, bench.settings, bench.pipeline, to_output)
+    # Back in the source, each record has its partition.
+    check_redrive_topics(bench.settings, bench.settings, bench.pipeline, replace(to_output, target="source"))
+    by_key = replace(bench.pipeline, destination=KafkaDestination(bench.output))
+    check_redrive_topics(bench.settings, bench.settings, by_key, to_output)
+    admin = AdminClient(bench.settings)
+    admin.delete_topics([bench.topic])[bench.topic].result(30)
+    check_redrive_topics(bench.settings, bench.settings, bench.pipeline, to_output)
 
 
 def test_a_producer_is_fitted_to_its_topics(broker: SandboxBroker) -> None:

@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> list[dict[str, Any
         return plan((0, 10), created_at=more["created_at"], dry_run=more["dry_run"])
 
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
-    monkeypatch.setattr(module, "check_written_topics", lambda pipeline, settings: None)
+    monkeypatch.setattr(module, "check_written_topics", lambda pipeline, settings, partitions: None)
     monkeypatch.setattr(module, "make_plan", make)
     return calls
 
