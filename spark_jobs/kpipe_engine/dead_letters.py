@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.dead_letter_writing import choose_write
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, produce
-from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError
+from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large
 from kpipe_engine.record import SourceMessage
 from kpipe_engine.restored import RestoredMessage
 
@@ -35,11 +35,7 @@ class DeadLetterTopic:
         if fault.kind == "dead_letter":
             raise PartitionStoppedError(_cannot_write(message, self._topic, fault), message.offset())
         if fault.kind == "source":
-            raise PartitionStoppedError(
-                f"offset {message.offset()}: {fault}; no dead letter could hold what cannot be read: "
-                "pass over it with on_fault='skip' or by hand, then run again",
-                message.offset(),
-            )
+            raise PartitionStoppedError(cannot_read(message, fault), message.offset())
         key, value, headers = self._write(message, fault)
         try:
             produce(
@@ -72,6 +68,8 @@ class NoDeadLetters:
     """A pipeline without a dead-letter topic stops a partition at its first fault."""
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
+        if fault.kind == "source":
+            raise PartitionStoppedError(cannot_read(message, fault), message.offset())
         raise PartitionStoppedError(
             f"offset {message.offset()}: {fault}; the pipeline has no dead-letter topic to put the record in: "
             "mend the segment or the record, or give the pipeline a dead_letter, then run again",
@@ -86,8 +84,19 @@ def choose_dead_letters(job: Job, delivery: Delivery) -> DeadLetters:
     return RefaultedLetters(topic) if job.redrive else topic
 
 
+def cannot_read(message: SourceMessage, fault: Fault) -> str:
+    return (
+        f"offset {message.offset()}: {fault}; no dead letter could hold what cannot be read: "
+        "pass over it with on_fault='skip' or by hand, then run again"
+    )
+
+
 def _cannot_write(message: SourceMessage, topic: str, fault: Fault) -> str:
+    if is_too_large(fault):
+        remedy = "raise max.message.bytes of the dead-letter topic, and message.max.bytes in the connection"
+    else:
+        remedy = "see that the topic is there, that the connection's user may write to it, and that it is not compacted"
     return (
         f"offset {message.offset()}: its dead letter cannot be written to {topic!r} ({fault.message}): "
-        "raise max.message.bytes of the dead-letter topic, and message.max.bytes in the connection, then run again"
+        f"{remedy}, then run again"
     )

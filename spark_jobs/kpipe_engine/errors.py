@@ -23,6 +23,9 @@ _RECORD_ERRORS = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
+_SIZE_ERRORS = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE)
+# A fault comes out of a chunk that failed as text, in which the client names the code of its error like this.
+_SIZE_MARKS = tuple(f"KafkaError{{code={KafkaError(code).name()}," for code in _SIZE_ERRORS)
 # No record of a topic can be written, whatever is in it.
 _TOPIC_ERRORS = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_AUTHORIZATION_FAILED}
@@ -35,6 +38,11 @@ _FENCED_ERRORS = frozenset(
 
 def is_record_error(error: KafkaError) -> bool:
     return error.code() in _RECORD_ERRORS and not error.fatal()
+
+
+def is_too_large(fault: Fault) -> bool:
+    """Whether the broker or the client refused a record for its size."""
+    return fault.message.startswith(_SIZE_MARKS)
 
 
 def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, source_offset: int | None = None) -> None:

@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
-from kpipe_engine.dead_letters import DeadLetters
+from kpipe_engine.dead_letters import DeadLetters, cannot_read
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 from kpipe_engine.record import Origin, Record, SourceMessage
 from kpipe_engine.run_watch import RunWatch
@@ -74,6 +74,8 @@ class _UsersChoice:
 
 
 def _named(message: SourceMessage, fault: Fault) -> str:
+    if fault.kind == "source":
+        return cannot_read(message, fault)
     return (
         f"offset {message.offset()}: {fault}; mend the segment or the record, or let on_fault put it into a "
         "dead letter, then run again"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import Seen, Sent, fill, numbered, read_all
 
@@ -151,8 +152,27 @@ def test_a_dead_letter_that_does_not_fit_stops_the_partition_in_front_of_it(brok
 
     assert (progress.next_offset, progress.complete) == (4, False)
     assert "dead letter cannot be written" in (progress.stopped or "")
+    assert "raise max.message.bytes of the dead-letter topic" in (progress.stopped or "")
     assert len(read_all(bench.bootstrap, bench.output)) == 4
     assert read_all(bench.bootstrap, bench.dead) == []
+
+
+@pytest.mark.parametrize("topic", ["gone", "compacted"])
+def test_a_dead_letter_topic_that_takes_nothing_is_not_blamed_on_the_size(broker: SandboxBroker, topic: str) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:parse"])
+    # A compacted topic takes no record without a key.
+    fill(bench.bootstrap, bench.topic, [*numbered(4), replace(POISON, key=None)])
+    plan, admin = bench.plan(), AdminClient(bench.settings)
+    admin.delete_topics([bench.dead])[bench.dead].result(30)
+    if topic == "compacted":
+        create_topics(bench.bootstrap, bench.dead, config={"cleanup.policy": "compact"})
+
+    (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
+
+    assert (progress.next_offset, progress.complete) == (4, False)
+    assert f"offset 4: its dead letter cannot be written to '{bench.dead}'" in (progress.stopped or "")
+    assert "see that the topic is there" in (progress.stopped or "")
+    assert "max.message.bytes" not in (progress.stopped or "")
 
 
 def test_a_fault_in_any_language_fits(broker: SandboxBroker) -> None:

@@ -24,8 +24,11 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.dead_letters import DeadLetterTopic, NoDeadLetters, choose_dead_letters
 from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.run_watch import NoWatch
 
 MakeMessage = Callable[..., Message]
 
@@ -39,7 +42,6 @@ FAULT = Fault(
     attempts=2,
     occurred_at="2026-01-31T12:00:01.000+00:00",
 )
-TOO_LARGE = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "Message size too large"))
 
 
 def job(dead_letter: KafkaDeadLetter | None) -> Job:
@@ -197,24 +199,39 @@ def test_a_full_queue_is_waited_out(letters: DeadLetterTopic, producer: Any, mes
     assert len(producer.polled) == 3
 
 
+SIZE = "raise max.message.bytes of the dead-letter topic, and message.max.bytes in the connection"
+TOPIC = "see that the topic is there, that the connection's user may write to it, and that it is not compacted"
+REFUSALS = [
+    (KafkaError.MSG_SIZE_TOO_LARGE, SIZE),
+    (KafkaError.INVALID_MSG_SIZE, SIZE),
+    (KafkaError.UNKNOWN_TOPIC_OR_PART, TOPIC),
+    (KafkaError.TOPIC_AUTHORIZATION_FAILED, TOPIC),
+    (KafkaError.INVALID_RECORD, TOPIC),
+]
+
+
+@pytest.mark.parametrize(("code", "remedy"), REFUSALS, ids=str)
 def test_a_dead_letter_that_cannot_be_written_stops_the_partition_in_front_of_its_record(
-    letters: DeadLetterTopic, producer: Any, message: MakeMessage
+    letters: DeadLetterTopic, producer: Any, message: MakeMessage, code: int, remedy: str
 ) -> None:
-    producer.refusals[b"huge"] = TOO_LARGE
+    producer.refusals[b"refused"] = KafkaException(KafkaError(code, "no, MSG_SIZE_TOO_LARGE or not"))
     with pytest.raises(PartitionStoppedError) as stop:
-        letters.take(message(5, b"huge"), FAULT)
+        letters.take(message(5, b"refused"), FAULT)
     assert stop.value.next_offset == 5
     assert "offset 5: its dead letter cannot be written to 'orders.dead'" in str(stop.value)
-    assert "Message size too large" in str(stop.value)
-    assert "max.message.bytes" in str(stop.value)
+    assert "no, MSG_SIZE_TOO_LARGE or not" in str(stop.value)
+    assert str(stop.value).endswith(f": {remedy}, then run again")
 
 
+@pytest.mark.parametrize(("code", "remedy"), REFUSALS, ids=str)
 def test_a_dead_letter_that_the_broker_refused_stops_the_partition_when_it_comes_again(
-    letters: DeadLetterTopic, producer: Any, message: MakeMessage
+    letters: DeadLetterTopic, producer: Any, message: MakeMessage, code: int, remedy: str
 ) -> None:
-    with pytest.raises(PartitionStoppedError, match=r"offset 5: its dead letter cannot be written.*no amount") as stop:
-        letters.take(message(5), replace(FAULT, kind="dead_letter"))
+    fault = Fault.of(KafkaException(KafkaError(code, "it said no")), "kafka", "dead_letter")
+    with pytest.raises(PartitionStoppedError, match=r"offset 5: its dead letter cannot be written.*it said no") as stop:
+        letters.take(message(5), fault)
     assert stop.value.next_offset == 5
+    assert str(stop.value).endswith(f": {remedy}, then run again")
     assert producer.taken == []
 
 
@@ -232,6 +249,18 @@ def test_without_a_dead_letter_topic_the_partition_stops_in_front_of_the_record(
     assert stop.value.next_offset == 5
     assert "offset 5: segment orders_pipeline:parse: ValueError: no amount" in str(stop.value)
     assert "no dead-letter topic" in str(stop.value)
+
+
+@pytest.mark.parametrize("action", ["dead_letter", "stop_partition", "stop_pipeline"])
+def test_nobody_is_told_to_make_a_dead_letter_of_what_cannot_be_read(message: MakeMessage, action: str) -> None:
+    policy = FaultPolicy(lambda _fault, _message: action, NoDeadLetters(), NoWatch())
+    with pytest.raises(PartitionStoppedError) as stop:
+        policy.take(message(5), replace(FAULT, kind="source"), Counts())
+    assert stop.value.next_offset == 5
+    assert str(stop.value) == (
+        "offset 5: source orders_pipeline:parse: ValueError: no amount; no dead letter could hold what cannot be read: "
+        "pass over it with on_fault='skip' or by hand, then run again"
+    )
 
 
 def test_the_pipeline_says_where_dead_letters_go(delivery: Any) -> None:
