@@ -5,7 +5,7 @@ A detail is named by its path in `DeadLetter`. To add one, add a row to `_KPIPE`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -220,6 +220,17 @@ READERS: Mapping[str, tuple[DeadLetterDialect, str, Callable[[bytes], Any]]] = {
     row.header: (dialect, row.detail, row.codec.read) for dialect, rows in _ROWS.items() for row in rows
 }
 """Header name to the dialect, the detail and how its bytes are read."""
+
+
+def _blocks() -> Iterator[tuple[str, ...]]:
+    retries, first = ([each.header for each in writers] for writers in (_RETRIES_WRITERS, _FIRST_WRITERS))
+    for dialect in DIALECTS.values():
+        always = [each.header for each in (*dialect.named, *dialect.rest)]
+        yield from (tuple(always + more) for more in ([], retries, first, retries + first))
+
+
+BLOCKS = frozenset(_blocks())
+"""What `Dialect.fault_headers` writes behind the record's own headers, by name. None is the end of another one."""
 
 OUR_HEADERS = frozenset({FORMAT_HEADER, *(row.header for row in _ROWS["kpipe"])})
 FAULT_HEADERS = frozenset({*OUR_HEADERS, *READERS, *_NEVER_WRITTEN, *(header for _, header, _ in _CONNECT_TOO)})

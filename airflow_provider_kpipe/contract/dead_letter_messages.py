@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault, Header
 from airflow_provider_kpipe.contract.dead_letter_dialects import (
+    BLOCKS,
     FAULT_HEADERS,
     FORMAT_HEADER,
     OUR_HEADERS,
@@ -19,6 +20,7 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 _ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
+_BLOCK_LENGTHS = sorted({len(block) for block in BLOCKS})
 _COORDINATES = {"topic", "partition", "offset"}
 # Dead letters that others wrote leave out some of this.
 _UNTOLD_FAULT: Mapping[str, Any] = {
@@ -66,7 +68,8 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
         except DocumentError:
             # Someone has changed the value on its way: its headers still say the most important.
             pass
-    ours, theirs = _details(headers)
+    own, told = _parted(headers)
+    ours, theirs = _details(told)
     # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
     is_ours = "attempt" in ours
     details = {**theirs, **ours} if is_ours else theirs
@@ -77,7 +80,7 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
     return DeadLetter(
         key=key,
         value=value,
-        headers=_own_headers(headers, is_ours),
+        headers=_own_headers(headers, ours, theirs) if own is None else own,
         source=Coordinates(**source),
         fault=Fault(**{**_UNTOLD_FAULT, **_part(details, "fault.")}),
         pipeline=details.get("pipeline", ""),
@@ -88,13 +91,29 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
     )
 
 
-def _own_headers(headers: Sequence[Header], is_ours: bool) -> tuple[Header, ...]:
+def _parted(headers: Sequence[Header]) -> tuple[tuple[Header, ...] | None, Sequence[Header]]:
+    """The record's own headers, whatever their names, and those that tell of its fault.
+
+    None where the end is not as we write it: others have been at it, or a mapper, a redrive or an envelope made it.
+    """
+    names = tuple(name for name, _ in headers)
+    for length in _BLOCK_LENGTHS:
+        if names[-length:] in BLOCKS:
+            return tuple(headers[:-length]), headers[-length:]
+    return None, headers
+
+
+def _own_headers(headers: Sequence[Header], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[Header, ...]:
     """The record's own. What we wrote stands last: before it, the same name is one that the record came with."""
+    is_ours = "attempt" in ours
+    # In a letter of ours, words of others that do not make one by themselves came with the record.
+    has_theirs = not is_ours or _part(theirs, "source.").keys() >= _COORDINATES
     last = {name: index for index, (name, _) in enumerate(headers) if is_ours and name in OUR_HEADERS}
     return tuple(
         header
         for index, header in enumerate(headers)
-        if header[0] not in FAULT_HEADERS or (header[0] in OUR_HEADERS and last.get(header[0]) != index)
+        if header[0] not in (FAULT_HEADERS if has_theirs else OUR_HEADERS)
+        or (header[0] in OUR_HEADERS and last.get(header[0]) != index)
     )
 
 

@@ -227,6 +227,29 @@ def test_what_segments_count_stands_beside_the_outcomes(broker: SandboxBroker) -
     assert counts.named == {"redriven": 5, "seen": 5, "ids": 25}
 
 
+@pytest.mark.parametrize("dialect", ["kpipe", "connect", "spring", "streams"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_header_that_dead_letters_use_comes_back_with_its_record(
+    broker: SandboxBroker, target: RedriveTarget, dialect: str
+) -> None:
+    own: list[tuple[str, bytes | None]] = [("kafka_dlt-exception-message", b"mine"), ("a", b"1")]
+    bench = Bench.make(
+        broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], dead_letter={"dialect": dialect}
+    )
+    fill(bench.bootstrap, bench.topic, [Sent(b'{"id": 1}', b"1", headers=own)])
+    bench.work(bench.plan())
+    redrive(mended(bench), target=target)
+
+    (*_, back) = read_all(bench.bootstrap, bench.topic if target == "source" else bench.output)
+
+    assert back.headers[:2] == own
+    assert target == "source" or len(back.headers) == 2
+    if target == "source":
+        # There it fails once more.
+        bench.work(bench.plan(run_key="run-2"))
+        assert [(each.attempt, list(each.headers)) for each in letters(bench)] == [(1, own), (2, own)]
+
+
 def test_retries_are_kept(broker: SandboxBroker) -> None:
     bench = mended(with_dead_letters(broker, 4), "faulty_kit:FailsTwice")
     retry = type(bench.pipeline.retry).fixed(3, 0.001)

@@ -35,7 +35,10 @@ LETTER = DeadLetter(
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 ANY_TEXTS = st.text(max_size=40)
 BYTES = st.none() | st.binary(max_size=40)
-HEADERS = st.lists(st.tuples(TEXTS.filter(lambda name: name not in FAULT_HEADERS), BYTES), max_size=5).map(tuple)
+NAMES = TEXTS.filter(lambda name: name not in FAULT_HEADERS)
+HEADERS = st.lists(st.tuples(NAMES, BYTES), max_size=5).map(tuple)
+# A record may come with names that dead letters use.
+ANY_HEADERS = st.lists(st.tuples(NAMES | st.sampled_from(sorted(FAULT_HEADERS)), BYTES), max_size=5).map(tuple)
 PARTITIONS = st.integers(0, 2**31 - 1)
 OFFSETS = st.integers(0, 2**63 - 1)
 TRIES = st.builds(FailedTry, st.integers(1, 9), TEXTS, TEXTS, st.floats(0, 60))
@@ -61,7 +64,7 @@ def letters(draw: Callable[..., Any], texts: st.SearchStrategy[str] = TEXTS) -> 
     return DeadLetter(
         key=draw(BYTES),
         value=draw(BYTES),
-        headers=draw(HEADERS),
+        headers=draw(ANY_HEADERS),
         source=Coordinates(
             draw(TEXTS),
             draw(PARTITIONS),

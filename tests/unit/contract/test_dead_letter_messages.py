@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from letters import BYTES, FAULT, HEADERS, LETTER, letters
 
-from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, Header
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS, FAULT_HEADERS, Dialect
+from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault, Header
+from airflow_provider_kpipe.contract.dead_letter_dialects import (
+    BLOCKS,
+    DIALECTS,
+    FAULT_HEADERS,
+    Dialect,
+    redrive_headers,
+)
 from airflow_provider_kpipe.contract.dead_letter_messages import (
     DeadLetterMessage,
     has_fault_headers,
@@ -151,6 +157,49 @@ def test_a_record_that_was_stamped_by_an_earlier_pipeline_keeps_its_stamp(dialec
     written = write_raw(stamped, dialect)
     assert tuple(written.headers[:4]) == stamped.headers
     assert read_dead_letter(*written) == stamped
+
+
+ONE_OF_OTHERS: list[Header] = [
+    ("kafka_dlt-exception-message", b"mine"),
+    ("__connect.errors.stage", b"two"),
+    ("a", b"1"),
+]
+
+
+@every_format
+@every_dialect
+@pytest.mark.parametrize("first", [None, FirstFault("orders", 3, 2, "KeyError", "'id'", "")], ids=["once", "again"])
+def test_a_header_of_the_records_own_stays_whatever_its_name(
+    write: Write, dialect: Dialect, first: FirstFault | None
+) -> None:
+    letter = replace(LETTER, headers=(*ONE_OF_OTHERS, ("kpipe-fault-message", b"mine")), first=first)
+    assert read_dead_letter(*write(letter, dialect)) == letter
+
+
+def test_it_stays_in_a_record_that_was_put_back() -> None:
+    headers = [*ONE_OF_OTHERS, *redrive_headers(LETTER)]
+    letter = read_dead_letter(b"k", b"v", headers)
+    assert letter
+    assert (letter.source.offset, letter.headers) == (5, tuple(ONE_OF_OTHERS))
+
+
+def test_it_stays_in_a_letter_that_others_have_added_to() -> None:
+    written = write_raw(replace(LETTER, headers=tuple(ONE_OF_OTHERS)), DIALECTS["kpipe"])
+    letter = read_dead_letter(b"k", b"v", [*written.headers, ("trace", b"1")])
+    assert letter
+    assert letter.headers == (*ONE_OF_OTHERS, ("trace", b"1"))
+
+
+@pytest.mark.parametrize("headers", BY_OTHERS.values(), ids=BY_OTHERS)
+def test_what_a_mapper_says_in_the_words_of_others_is_not_the_records_own(headers: list[Header]) -> None:
+    letter = read_dead_letter(b"k", b"v", [("own", b"1"), *headers, *redrive_headers(LETTER)])
+    assert letter
+    assert (letter.headers, letter.fault.message) == ((("own", b"1"),), "no schema")
+
+
+def test_no_block_of_ours_is_the_end_of_another() -> None:
+    assert len(BLOCKS) == 4 * len(DIALECTS)
+    assert not any(one != other and one == other[-len(one) :] for one in BLOCKS for other in BLOCKS)
 
 
 def test_a_stamp_is_not_taken_for_what_another_program_says() -> None:
