@@ -210,8 +210,13 @@ class PartitionProgress:
         return round(self.counts.read / self.seconds, 1) if self.seconds else 0.0
 
     @property
+    def offsets_completed(self) -> int:
+        """Those beyond a gap too, where pieces of the range are ahead of the first."""
+        return self.next_offset - self.range.start + sum(end - start for start, end in self.beyond)
+
+    @property
     def fraction(self) -> float:
-        return 1.0 if not len(self.range) else (self.next_offset - self.range.start) / len(self.range)
+        return self.offsets_completed / len(self.range) if len(self.range) else 1.0
 
     def to_json(self) -> dict[str, Any]:
         return {

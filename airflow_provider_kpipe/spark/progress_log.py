@@ -54,10 +54,10 @@ class ProgressLog:
                     log.warning("progress cannot be read now: %s", error)
                     continue
                 now = time.monotonic()
-                moved = [each for each in progress if each.next_offset != before.get(each.range.partition)]
+                moved = [each for each in progress if each.offsets_completed != before.get(each.range.partition)]
                 if before and moved:
                     self._report(progress, moved, before, now - looked_at)
-                before, looked_at = {each.range.partition: each.next_offset for each in progress}, now
+                before, looked_at = {each.range.partition: each.offsets_completed for each in progress}, now
 
     def _report(
         self,
@@ -66,7 +66,9 @@ class ProgressLog:
         before: Mapping[int, int],
         seconds: float,
     ) -> None:
-        rates = {each.range.partition: (each.next_offset - before[each.range.partition]) / seconds for each in moved}
+        rates = {
+            each.range.partition: (each.offsets_completed - before[each.range.partition]) / seconds for each in moved
+        }
         for each in moved[:MOST_LINES]:
             log.info(
                 "partition %d: %3.0f %%, %s records/s, %d dead letters",
@@ -75,7 +77,7 @@ class ProgressLog:
                 f"{rates[each.range.partition]:,.0f}",
                 each.counts.dead_lettered,
             )
-        offsets, planned = sum(each.next_offset - each.range.start for each in progress), self._plan.offsets_planned
+        offsets, planned = sum(each.offsets_completed for each in progress), self._plan.offsets_planned
         log.info(
             "all: %3.0f %%, %s records/s, %d of %d partitions complete",
             100 * offsets / planned if planned else 100,

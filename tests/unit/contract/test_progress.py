@@ -172,6 +172,11 @@ def test_an_empty_range_is_complete_from_the_start() -> None:
     assert (progress.state, progress.fraction) == ("complete", 1.0)
 
 
+def test_what_pieces_have_done_beyond_a_gap_is_part_of_what_is_done() -> None:
+    progress = PartitionProgress(RANGE, 110, Counts(), beyond=((130, 150), (160, 180)))
+    assert (progress.offsets_completed, progress.fraction) == (50, 0.5)
+
+
 def test_progress_is_shown_as_plain_json() -> None:
     counts = Counts(read=50, written=49, dead_lettered=1)
     shown = PartitionProgress(RANGE, 150, counts, seconds=0.4).to_json()
