@@ -73,24 +73,23 @@ def _held(positions: Positions, plan: Plan) -> dict[int, GroupOffset]:
 
 def _may_move(plan: Plan, progress: PartitionProgress, held: GroupOffset | None) -> bool:
     """Whether there is anything to publish; raises where the group is not as the plan left it."""
+    # Where a partition was only taken on, or not even that, the group may be anywhere.
+    if progress.ended == "revoked" or not progress.started or progress.next_offset == progress.range.start:
+        return False
     partition, planned = progress.range.partition, progress.range.committed
     committed = held.offset if held else None
-    if progress.ended == "revoked":
-        return False
     ours = held is not None and _published_by((plan.run_key, progress.took_over), held)
     if committed != planned and not ours:
         raise GroupMovedError(
             f"partition {partition}: group {plan.group!r} stood at {planned} when the plan was made and is at "
             f"{committed} now: someone else moved it, so nothing was committed; start a new run"
         )
-    if committed is not None and progress.started and progress.range.start < progress.next_offset < committed:
+    if committed is not None and progress.next_offset < committed:
         raise GroupMovedError(
             f"partition {partition}: committing {progress.next_offset} would take group {plan.group!r} back from "
             f"{committed}: nothing was committed; start a new run"
         )
-    # A partition that was only taken on has nothing to publish yet.
-    moved = progress.started and progress.next_offset != progress.range.start
-    return moved and progress.next_offset != committed
+    return progress.next_offset != committed
 
 
 def _published_by(run_keys: Container[str | None], held: GroupOffset) -> bool:

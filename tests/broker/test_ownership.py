@@ -171,6 +171,27 @@ def test_a_run_that_has_the_key_of_one_before_does_not_take_its_progress_for_its
     assert bench.checkpoint(anew).complete
 
 
+def test_a_partition_that_was_never_begun_does_not_keep_the_others_from_being_published(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(40, partitions=2))
+    older = planned(bench, "older", 10)
+    fill(bench.bootstrap, bench.topic, numbered(40, partitions=2, start=40))
+    newer = planned(bench, "newer", 11)
+    # After both plans were made, the older run moves both partitions.
+    bench.work(older)
+    assert bench.checkpoint(older).complete
+
+    # The newer run is killed before it comes to partition 1.
+    bench.work(newer, 0)
+    checkpoint = bench.checkpoint(newer)
+
+    assert [(each.committed, each.complete) for each in checkpoint.partitions] == [(40, True), (20, False)]
+    bench.work(newer, 1)
+    assert bench.checkpoint(newer).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {0: 40, 1: 40}
+    assert sorted(ids(bench)) == list(range(80))
+
+
 @pytest.mark.parametrize("plan_first", [True, False])
 def test_a_checkpoint_that_comes_while_its_run_is_still_at_work(broker: SandboxBroker, plan_first: bool) -> None:
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
