@@ -128,6 +128,8 @@ class PartitionProgress:
     """Spans that are completed above the next offset."""
     seconds: float = 0.0
     """How long records have been read and handled; of pieces, all together."""
+    newer: StoredProgress | None = None
+    """What the newer run has stored that has the partition by now."""
 
     @classmethod
     def of(
@@ -139,10 +141,7 @@ class PartitionProgress:
             return cls.not_started(planned)
         if not progress.is_of(run_key, planned_at):
             newer = progress.lease is not None and progress.lease.planned_at > planned_at
-            if newer and progress.base is not None and progress.base >= planned.end:
-                # It began behind the range: this run was published before the newer one was planned.
-                return cls(planned, planned.end, Counts(), ended="revoked")
-            return cls.revoked(planned, progress.run_key) if newer else cls.not_started(planned)
+            return cls.overtaken(planned, progress) if newer else cls.not_started(planned)
         return cls(
             planned,
             stored,
@@ -158,6 +157,9 @@ class PartitionProgress:
     def of_pieces(cls, planned: PartitionRange, pieces: Sequence[PartitionProgress]) -> PartitionProgress:
         """The progress of a range from that of its pieces, of which the first speaks for the partition."""
         first, *others = pieces
+        if first.newer is not None:
+            # A newer run that began behind the first piece did not begin behind all of them.
+            return cls.overtaken(planned, first.newer)
         if first.ended == "revoked" or (not (others or first.done or planned.done)):
             return dataclasses.replace(first, range=planned)
         completed = CompletedOffsets(planned.start)
@@ -188,6 +190,14 @@ class PartitionProgress:
         """What this run had stored is the newer run's by now, which went on from it."""
         reason = f"run {owner} took the partition over"
         return cls(planned, planned.start, Counts(), started=False, stopped=reason, ended="revoked")
+
+    @classmethod
+    def overtaken(cls, planned: PartitionRange, newer: StoredProgress) -> PartitionProgress:
+        """The newer run has the partition, from where this one stands or from behind its range."""
+        if newer.base is not None and newer.base >= planned.end:
+            # This run was published before the newer one was planned.
+            return cls(planned, planned.end, Counts(), ended="revoked", newer=newer)
+        return dataclasses.replace(cls.revoked(planned, newer.run_key), newer=newer)
 
     def with_done(self, done: Spans) -> PartitionProgress:
         return dataclasses.replace(self, done=done)

@@ -87,6 +87,27 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
     assert sorted(ids(bench)) == list(range(100))
 
 
+@pytest.mark.parametrize("finished", [True, False], ids=["complete", "prefix"])
+def test_its_checkpoint_again_once_a_newer_run_has_begun(broker: SandboxBroker, finished: bool) -> None:
+    bench = make(broker)
+    plan = at(bench.plan(run_key="older"), 10)
+    claim(bench, plan)
+    for slot in range(4 if finished else 2):
+        assert piece(bench, plan, slot).run()[0].complete
+    assert bench.checkpoint(plan).complete is finished
+    fill(bench.bootstrap, bench.topic, numbered(100, start=100))
+    claim(bench, at(bench.plan(run_key="newer"), 11))
+
+    again = bench.checkpoint(plan)
+
+    # What it had not finished is the newer one's; where that began behind the whole range, nothing was left to it.
+    found = progress(bench, plan)
+    assert (again.complete, found.next_offset, found.state) == (
+        (True, 100, "complete") if finished else (False, 0, "revoked")
+    )
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 100 if finished else 50}
+
+
 def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker: SandboxBroker) -> None:
     bench = make(broker)
     wishes: dict[str, Any] = {"first": {}, "again": {"publish": True, "start": Earliest()}}
