@@ -15,7 +15,7 @@ CHECKPOINT_KEY = "checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class CommitMark(Document):
-    """The metadata of a committed offset: which run published it."""
+    """The metadata of a committed offset: whose progress was published."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 

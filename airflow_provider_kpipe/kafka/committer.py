@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
-from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.ownership import takes_over
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 
@@ -23,7 +23,8 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
     1. Refuse a topic that is not the one planned against.
     2. Refuse a group with live members: they would overwrite the commit, or be confused by it.
     3. Refuse a group that someone else has moved since the plan was made.
-    4. Commit what is stored beyond it, and look at each partition's answer.
+    4. Commit what is stored beyond it, also by an earlier run whose checkpoint never came, and look at each
+       partition's answer.
     5. Read it back.
     """
     with Positions(settings) as positions:
@@ -32,12 +33,15 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
         progress = positions.progress(plan)
         before = _held(positions, plan)
         targets = {
-            each.range.partition: each.next_offset
-            for each in progress
-            if len(each.range) and _may_move(plan, each, before.get(each.range.partition))
+            **_left_behind(positions, plan, progress, before),
+            **{
+                each.range.partition: _marked(plan.run_key, each)
+                for each in progress
+                if _may_move(plan, each, before.get(each.range.partition))
+            },
         }
         if targets:
-            _commit(settings, plan, targets, {each.range.partition: each.beyond for each in progress})
+            _commit(settings, plan, targets)
         after = _held(positions, plan)
         _read_back(plan, targets, after)
     return Checkpoint(
@@ -71,6 +75,38 @@ def _held(positions: Positions, plan: Plan) -> dict[int, GroupOffset]:
     return positions.group_offsets(plan.group, plan.topic, [each.partition for each in plan.ranges])
 
 
+def _left_behind(
+    positions: Positions, plan: Plan, progress: Sequence[PartitionProgress], before: Mapping[int, GroupOffset]
+) -> dict[int, GroupOffset]:
+    """What an earlier run has stored and never published: the plan begins behind it, and may have nothing to read.
+
+    It is published as that run's own checkpoint would have done it: the run may still be at work.
+    """
+    behind = [each for each in progress if _begins_beyond(each, before.get(each.range.partition))]
+    if not behind:
+        return {}
+    stored = positions.group_offsets(plan.progress_group, plan.topic, [each.range.partition for each in behind])
+    targets = {}
+    for each in behind:
+        held = stored.get(each.range.partition)
+        found = StoredProgress.read_text(held.metadata) if held else None
+        if found is not None and takes_over(each.range, plan, found):
+            targets[each.range.partition] = _marked(found.run_key, each)
+    return targets
+
+
+def _begins_beyond(progress: PartitionProgress, held: GroupOffset | None) -> bool:
+    """Whether a partition has not moved since it was planned, neither the group nor the run, and the range begins
+    beyond where the group stands."""
+    committed, planned = held.offset if held else None, progress.range
+    stands = committed == planned.committed and progress.next_offset == planned.start and progress.ended != "revoked"
+    return stands and planned.start > (committed or 0)
+
+
+def _marked(run_key: str, progress: PartitionProgress) -> GroupOffset:
+    return GroupOffset(progress.next_offset, CommitMark(run_key, progress.beyond).to_text())
+
+
 def _may_move(plan: Plan, progress: PartitionProgress, held: GroupOffset | None) -> bool:
     """Whether there is anything to publish; raises where the group is not as the plan left it."""
     # Where a partition was only taken on, or not even that, the group may be anywhere.
@@ -79,6 +115,8 @@ def _may_move(plan: Plan, progress: PartitionProgress, held: GroupOffset | None)
     partition, planned = progress.range.partition, progress.range.committed
     committed = held.offset if held else None
     ours = held is not None and _published_by((plan.run_key, progress.took_over), held)
+    # Or the run before was published up to where this one goes on from it.
+    ours = ours or (plan.continues_group and committed == progress.range.start)
     if committed != planned and not ours:
         raise GroupMovedError(
             f"partition {partition}: group {plan.group!r} stood at {planned} when the plan was made and is at "
@@ -97,14 +135,9 @@ def _published_by(run_keys: Container[str | None], held: GroupOffset) -> bool:
     return mark is not None and mark.run_key in run_keys
 
 
-def _commit(
-    settings: Mapping[str, str],
-    plan: Plan,
-    targets: Mapping[int, int],
-    beyond: Mapping[int, Spans],
-) -> None:
+def _commit(settings: Mapping[str, str], plan: Plan, targets: Mapping[int, GroupOffset]) -> None:
     offsets = [
-        TopicPartition(plan.topic, partition, target, CommitMark(plan.run_key, beyond[partition]).to_text())
+        TopicPartition(plan.topic, partition, target.offset, target.metadata or "")
         for partition, target in targets.items()
     ]
     consumer = Consumer({**settings, "group.id": plan.group, "enable.auto.commit": False})
@@ -123,12 +156,12 @@ def _commit(
         )
 
 
-def _read_back(plan: Plan, targets: Mapping[int, int], after: Mapping[int, GroupOffset]) -> None:
+def _read_back(plan: Plan, targets: Mapping[int, GroupOffset], after: Mapping[int, GroupOffset]) -> None:
     for partition, target in targets.items():
         found = after.get(partition)
-        if found is None or found.offset != target:
+        if found is None or found.offset != target.offset:
             raise CommitError(
-                f"partition {partition}: group {plan.group!r} was set to {target} and reads "
+                f"partition {partition}: group {plan.group!r} was set to {target.offset} and reads "
                 f"{found.offset if found else None}: someone moves it at the same time; run the checkpoint again"
             )
 

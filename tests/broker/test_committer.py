@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from jobs import wait_for
 from pipelines import Bench
-from topics import commit, committed, fill, numbered
+from topics import Sent, commit, committed, fill, numbered
 
+from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.kafka.draining import DrainTarget, look
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 
@@ -84,6 +89,63 @@ def test_the_next_run_goes_on_where_the_checkpoint_left_off(bench: Bench) -> Non
     assert bench.checkpoint(second).complete
 
 
+def drained(bench: Bench, plan: Plan) -> bool:
+    until = Explicit({each.partition: each.end for each in plan.ranges})
+    target = DrainTarget.of(
+        until, group=plan.group, topic=plan.topic, isolation_level=plan.isolation_level, partitions=None
+    )
+    return all(each.drained for each in look(bench.settings, target))
+
+
+def test_an_empty_plan_publishes_what_the_run_before_has_stored(bench: Bench) -> None:
+    bench.work(bench.plan("run-1"))
+    second = bench.plan("run-2")
+    assert (second.pending, drained(bench, second)) == ((), False)
+
+    first = bench.checkpoint(second)
+
+    assert ([each.committed for each in first.partitions], first.complete) == ([20, 20], True)
+    assert drained(bench, second)
+    assert bench.checkpoint(second) == first
+    # Whoever comes next goes on there.
+    assert [each.start for each in bench.plan("run-3").ranges] == [20, 20]
+
+
+def test_a_quiet_partition_of_a_busy_topic_is_published_too(bench: Bench) -> None:
+    bench.work(bench.plan("run-1"))
+    fill(bench.bootstrap, bench.topic, [Sent(partition=0)] * 5)
+    second = bench.plan("run-2")
+    # Its run is killed before it begins.
+    assert not bench.checkpoint(second).complete
+    assert held(bench) == {0: 20, 1: 20}
+
+    bench.work(second)
+
+    assert bench.checkpoint(second).complete
+    assert held(bench) == {0: 25, 1: 20}
+
+
+def test_what_is_published_for_a_run_that_is_still_at_work_remains_its_own(bench: Bench) -> None:
+    first = bench.plan("run-1")
+    bench.work(dataclasses.replace(first, ranges=tuple(dataclasses.replace(each, end=10) for each in first.ranges)))
+    second = bench.plan("run-2", end=Explicit({0: 10, 1: 10}))
+    assert (bench.checkpoint(second).complete, held(bench)) == (True, {0: 10, 1: 10})
+
+    bench.work(first)
+
+    assert [each.start for each in bench.plan("run-3").ranges] == [20, 20]
+    assert bench.checkpoint(first).complete
+    assert held(bench) == {0: 20, 1: 20}
+
+
+def test_a_group_that_someone_moved_is_not_taken_to_what_the_run_before_has_stored(bench: Bench) -> None:
+    bench.work(bench.plan("run-1"))
+    second = bench.plan("run-2")
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 3})
+    bench.checkpoint(second)
+    assert held(bench) == {0: 3, 1: 20}
+
+
 def test_live_members_keep_it_from_committing(bench: Bench) -> None:
     plan = bench.plan()
     bench.work(plan)
@@ -140,8 +202,6 @@ def test_a_topic_made_anew_is_not_the_one_planned_against(bench: Bench) -> None:
 
 
 def test_a_backfill_moves_its_own_group_only(bench: Bench) -> None:
-    from airflow_provider_kpipe.contract.offsets import Explicit
-
     plan = bench.plan("fill", start=Explicit({0: 2, 1: 4}), end=Explicit({0: 8, 1: 9}))
     bench.work(plan)
     assert bench.checkpoint(plan).totals.written == 11
