@@ -24,7 +24,8 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
     2. Refuse a group with live members: they would overwrite the commit, or be confused by it.
     3. Refuse a group that someone else has moved since the plan was made.
     4. Commit what is stored beyond it, also by an earlier run whose checkpoint never came, and look at each
-       partition's answer.
+       partition's answer. What stays where it is is committed as it is: the broker forgets an offset that nobody has
+       committed for a week.
     5. Read it back.
     """
     with Positions(settings) as positions:
@@ -40,8 +41,9 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
                 if _may_move(plan, each, before.get(each.range.partition))
             },
         }
-        if targets:
-            _commit(settings, plan, targets)
+        unchanged = _unchanged(progress, before)
+        if targets or unchanged:
+            _commit(settings, plan, {**unchanged, **targets})
         after = _held(positions, plan)
         _read_back(plan, targets, after)
     return Checkpoint(
@@ -73,6 +75,17 @@ def _check_members(positions: Positions, plan: Plan) -> None:
 
 def _held(positions: Positions, plan: Plan) -> dict[int, GroupOffset]:
     return positions.group_offsets(plan.group, plan.topic, [each.partition for each in plan.ranges])
+
+
+def _unchanged(progress: Sequence[PartitionProgress], before: Mapping[int, GroupOffset]) -> dict[int, GroupOffset]:
+    """The offsets that stand where the plan found them. A partition that a newer run has is left to that one."""
+    return {
+        each.range.partition: held
+        for each in progress
+        if (held := before.get(each.range.partition)) is not None
+        and held.offset == each.range.committed
+        and each.ended != "revoked"
+    }
 
 
 def _left_behind(

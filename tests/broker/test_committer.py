@@ -9,13 +9,13 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from jobs import wait_for
 from pipelines import Bench
-from topics import Sent, commit, committed, fill, numbered
+from topics import Sent, commit, commits, committed, fill, numbered
 
 from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.kafka.draining import DrainTarget, look
-from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 
 
@@ -144,6 +144,47 @@ def test_a_group_that_someone_moved_is_not_taken_to_what_the_run_before_has_stor
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 3})
     bench.checkpoint(second)
     assert held(bench) == {0: 3, 1: 20}
+
+
+def kept(bench: Bench) -> list[list[bytes]]:
+    return [commits(bench.bootstrap, bench.pipeline.group, bench.topic, each) for each in (0, 1)]
+
+
+def marks(bench: Bench) -> dict[int, GroupOffset]:
+    with Positions(bench.settings) as positions:
+        return positions.group_offsets(bench.pipeline.group, bench.topic, (0, 1))
+
+
+def test_offsets_that_stay_where_they_are_are_committed_again_as_they_are(bench: Bench) -> None:
+    first = bench.plan("run-1")
+    bench.work(first)
+    bench.checkpoint(first)
+    fill(bench.bootstrap, bench.topic, [Sent(partition=0)] * 5)
+    second = bench.plan("run-2")
+    bench.work(second)
+    before = marks(bench)
+
+    bench.checkpoint(second)
+
+    assert [len(each) for each in kept(bench)] == [2, 2]
+    assert marks(bench)[1] == before[1]
+    # And when there is nothing to read at all.
+    before = marks(bench)
+    assert bench.checkpoint(bench.plan("run-3")).complete
+    assert [len(each) for each in kept(bench)] == [3, 3]
+    assert marks(bench) == before
+
+
+def test_what_someone_moved_or_a_newer_run_has_is_not_committed_again(bench: Bench) -> None:
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 3, 1: 3})
+    older, newer = bench.plan("older"), dataclasses.replace(bench.plan("newer"), created_at="2026-01-31T11:00:00+00:00")
+    bench.work(newer, 1)
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5})
+
+    bench.checkpoint(older)
+
+    assert [len(each) for each in kept(bench)] == [2, 1]
+    assert held(bench) == {0: 5, 1: 3}
 
 
 def test_live_members_keep_it_from_committing(bench: Bench) -> None:

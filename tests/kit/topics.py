@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,6 +128,14 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int) -> dict[i
         return {answer.partition: answer.offset for answer in answers if answer.offset >= 0}
     finally:
         consumer.close()
+
+
+def commits(bootstrap: str, group: str, topic: str, partition: int) -> list[bytes]:
+    """What the broker has kept of each commit of a partition, in order: it keeps the last one, for a week from then."""
+    names = b"".join(struct.pack(">h", len(name)) + name.encode() for name in (group, topic))
+    # The version of the key comes first: 1 is an offset.
+    key = struct.pack(">h", 1) + names + struct.pack(">i", partition)
+    return [record.value or b"" for record in read_all(bootstrap, "__consumer_offsets") if record.key == key]
 
 
 def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
