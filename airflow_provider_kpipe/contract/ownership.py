@@ -47,7 +47,9 @@ def take_on(
 
 def takes_over(planned: PartitionRange, plan: Plan, found: StoredProgress) -> bool:
     """Whether what another run has stored counts for this one: both go on where the group stands, at one place."""
-    # The other one's own checkpoint may have come while it was still at work.
-    published = planned.committed_by is not None and planned.committed_by in (found.run_key, found.took_over)
+    # The other one's own checkpoint may have come while it was still at work, or one that published where it began.
+    published = planned.committed_by is not None and (
+        planned.committed_by in (found.run_key, found.took_over) or planned.committed == found.start
+    )
     same_base = found.is_based_on(planned.committed, planned.committed_by)
     return plan.continues_group and found.continues_group and (same_base or published)

@@ -93,7 +93,8 @@ def _left_behind(
 ) -> dict[int, GroupOffset]:
     """What an earlier run has stored and never published: the plan begins behind it, and may have nothing to read.
 
-    It is published as that run's own checkpoint would have done it: the run may still be at work.
+    It is published as that run's own checkpoint would have done it: the run may still be at work. And where a new group
+    begins at the end of a partition, that is where it stands from now on: the next plan would begin at a later end.
     """
     behind = [each for each in progress if _begins_beyond(each, before.get(each.range.partition))]
     if not behind:
@@ -105,6 +106,8 @@ def _left_behind(
         found = StoredProgress.read_text(held.metadata) if held else None
         if found is not None and takes_over(each.range, plan, found):
             targets[each.range.partition] = _marked(found.run_key, each)
+        elif found is None and plan.continues_group and not len(each.range):
+            targets[each.range.partition] = _marked(plan.run_key, each)
     return targets
 
 

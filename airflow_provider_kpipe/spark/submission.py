@@ -158,7 +158,7 @@ def _check_kubernetes(conn_id: str) -> None:
     except ImportError as error:
         raise ConnectionSettingsError(
             f"the Spark connection {conn_id!r} has a k8s:// master, which needs more of Airflow: "
-            "pip install 'airflow-provider-kpipe[kubernetes]'"
+            "pip install apache-airflow-providers-cncf-kubernetes"
         ) from error
 
 

@@ -50,8 +50,9 @@ class Retries:
         cause = error.__cause__ or error
         # Past what the class itself makes of an assignment: there are frozen ones.
         BaseException.with_traceback(cause, _from_users_code_on(cause.__traceback__))
-        fault = Fault.of(cause, error.segment, "segment", self.tried.get(source_offset, ()))
-        self.forget(source_offset)
+        fault = Fault.of(cause, error.segment, "segment", self.tried.pop(source_offset, ()))
+        if self._due:
+            self._due.pop(source_offset, None)
         if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):
             if isinstance(cause, StopPartitionError):
                 raise PartitionStoppedError(f"offset {source_offset}: {fault}", source_offset)

@@ -11,7 +11,7 @@ from jobs import wait_for
 from pipelines import Bench
 from topics import Sent, commit, commits, committed, fill, numbered
 
-from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.offsets import Committed, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.kafka.draining import DrainTarget, look
@@ -136,6 +136,19 @@ def test_what_is_published_for_a_run_that_is_still_at_work_remains_its_own(bench
     assert [each.start for each in bench.plan("run-3").ranges] == [20, 20]
     assert bench.checkpoint(first).complete
     assert held(bench) == {0: 20, 1: 20}
+
+
+def test_a_new_group_that_begins_at_the_end_stands_there(bench: Bench) -> None:
+    """Otherwise the next plan would begin at a later end, and what came in between would never be read."""
+    wishes = {"start": Committed("latest")}
+    first = bench.plan(run_key="first", **wishes)
+    assert first.pending == ()
+    assert bench.checkpoint(first).complete
+    assert held(bench) == {0: 20, 1: 20}
+
+    fill(bench.bootstrap, bench.topic, numbered(10, partitions=2, start=40))
+    second = bench.plan(run_key="second", **wishes)
+    assert [(each.start, each.end) for each in second.ranges] == [(20, 25), (20, 25)]
 
 
 def test_a_group_that_someone_moved_is_not_taken_to_what_the_run_before_has_stored(bench: Bench) -> None:

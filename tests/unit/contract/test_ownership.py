@@ -57,6 +57,14 @@ def test_an_older_run_from_another_base_is_no_help() -> None:
     assert take_on(RANGE, PLAN, MINE, 150, held("theirs", Lease(BEFORE, "z", 5), base=90)).next_offset == 100
 
 
+def test_a_checkpoint_that_published_where_the_older_run_began_is_no_other_base() -> None:
+    theirs = held("theirs", Lease(BEFORE, "z", 5), base=None)
+    published = dataclasses.replace(RANGE, committed_by="a third")
+    assert take_on(published, PLAN, MINE, 150, theirs).next_offset == 150
+    # Somebody who has reset the group there leaves no mark, and wants the records again.
+    assert take_on(RANGE, PLAN, MINE, 150, theirs).next_offset == 100
+
+
 def test_a_run_over_a_window_neither_takes_over_nor_is_taken_over() -> None:
     window = dataclasses.replace(PLAN, continues_group=False)
     assert take_on(RANGE, window, MINE, 150, held("theirs", Lease(BEFORE, "z", 5))).next_offset == 100

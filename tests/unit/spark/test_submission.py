@@ -95,7 +95,9 @@ def test_a_driver_on_the_cluster_is_refused(
 def test_what_a_kubernetes_master_needs_beside_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_OTHER", '{"conn_type": "spark", "host": "k8s://https://host"}')
     monkeypatch.setitem(sys.modules, "airflow.providers.cncf.kubernetes", None)
-    with pytest.raises(ConnectionSettingsError, match=r"k8s:// master.*airflow-provider-kpipe\[kubernetes\]"):
+    with pytest.raises(
+        ConnectionSettingsError, match=r"k8s:// master.*pip install apache-airflow-providers-cncf-kubernetes"
+    ):
         KpipeSubmitHook(conn_id="spark_other")
 
 
