@@ -134,7 +134,7 @@ class PartitionWorker:
                     self.trust_again()
                 return
             except (ChunkFailedError, KafkaException) as failure:
-                for lane in self.working:
+                for lane in self.lanes:
                     lane.suspect()
                 # A try that has found another record at fault was none in vain.
                 tries = 1 if self.lane.learn(getattr(failure, "faults", {})) else tries + 1
