@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 
 from confluent_kafka import Message
 
@@ -15,6 +15,10 @@ from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.redrive_ledger import redriven
+
+# Consumed headers have bytes or None for values, never text. As in the source of the engine: a plain call in a loop
+# would not notice that the client has raised, and what it gives out then crashes the process.
+_headers_of: Callable[[Message], Sequence[Header] | None] = methodcaller("headers")
 
 SAMPLES = 10
 MOST_NAMES = 50
@@ -88,9 +92,8 @@ class _Seen:
 
 def _letter(message: Message) -> DeadLetter | None:
     try:
-        # Consumed headers have bytes or None for values, never text.
-        headers = cast("Sequence[Header]", message.headers() or ())
+        headers = _headers_of(message)
     except SystemError:
         # A name among them is no UTF-8, and nothing that kpipe wrote.
         return None
-    return read_dead_letter(message.key(), message.value(), headers)
+    return read_dead_letter(message.key(), message.value(), headers or ())
