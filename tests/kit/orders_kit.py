@@ -49,6 +49,11 @@ def slowly(record: Any) -> Any:
     return record
 
 
+def unhurriedly(record: Any) -> Any:
+    time.sleep(0.0005)
+    return record
+
+
 class Opened:
     """Shows that it was opened, by a header."""
 
