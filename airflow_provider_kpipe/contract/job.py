@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.redrive import Redrive, target_topic
 from airflow_provider_kpipe.contract.strict_json import Document
 
 # Spark redacts properties whose name says "secret" in its UI, its event log and its own logging.
@@ -41,9 +41,7 @@ class Job(Document):
     @property
     def output_topic(self) -> str:
         """Where records go that no segment sends elsewhere."""
-        if self.redrive is not None and self.redrive.target == "source":
-            return self.pipeline.source.topic
-        return self.pipeline.destination.topic
+        return target_topic(self.pipeline, self.redrive) if self.redrive else self.pipeline.destination.topic
 
     def lease(self, task: int) -> Lease:
         return Lease(self.plan.created_at, self.attempt, task)

@@ -154,11 +154,15 @@ def check_redrive(pipeline: KafkaPipeline, target: str, parking_topic: str | Non
         )
 
 
+def target_topic(pipeline: KafkaPipeline, redrive: Redrive) -> str:
+    """Where the records inside the dead letters go."""
+    return pipeline.source.topic if redrive.target == "source" else pipeline.destination.topic
+
+
 def written_topics(pipeline: KafkaPipeline, redrive: Redrive) -> tuple[str, ...]:
     """The topics that a redrive writes to."""
-    target = pipeline.source.topic if redrive.target == "source" else pipeline.destination.topic
     parking = [redrive.parking_topic] if redrive.parking_topic else []
-    return (target, dead_letter_of(pipeline).topic, redrive.ledger_topic, *parking)
+    return (target_topic(pipeline, redrive), dead_letter_of(pipeline).topic, redrive.ledger_topic, *parking)
 
 
 def home_of(letter: DeadLetter, topic: str) -> int | None:

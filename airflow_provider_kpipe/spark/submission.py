@@ -154,7 +154,7 @@ class Submission:
 def _check_kubernetes(conn_id: str) -> None:
     try:
         # What the Spark provider's hook needs, and does not say.
-        from airflow.providers.cncf.kubernetes import kube_client  # type: ignore  # noqa: F401
+        from airflow.providers.cncf.kubernetes import kube_client  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
         raise ConnectionSettingsError(
             f"the Spark connection {conn_id!r} has a k8s:// master, which needs more of Airflow: "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -11,7 +11,6 @@ from airflow_provider_kpipe.contract.dead_letter import (
     TIMESTAMP_KINDS,
     Coordinates,
     DeadLetter,
-    Header,
     bounded,
 )
 from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS, Dialect, Pattern
@@ -26,7 +25,7 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.dead_letter_mapper import Mapper
-from kpipe_engine.record import SourceMessage
+from kpipe_engine.record import SourceMessage, read_headers
 
 Write: TypeAlias = Callable[[SourceMessage, Fault], DeadLetterMessage]
 
@@ -44,7 +43,7 @@ class SingleLetters:
         return self._write(self.letter(message, fault))
 
     def letter(self, message: SourceMessage, fault: Fault) -> DeadLetter:
-        headers = _headers_of(message)
+        headers = read_headers(message)
         kind, timestamp = message.timestamp()
         letter = DeadLetter(
             key=message.key(),
@@ -78,7 +77,7 @@ class AlikeLetters:
         self._patterns: dict[tuple[object, ...], Pattern] = {}
 
     def __call__(self, message: SourceMessage, fault: Fault) -> DeadLetterMessage:
-        headers = _headers_of(message)
+        headers = read_headers(message)
         if fault.retries or has_fault_headers(headers):
             return self._single(message, fault)
         kind, timestamp = message.timestamp()
@@ -101,8 +100,3 @@ def choose_write(declared: KafkaDeadLetter, plan: Plan) -> Write:
     if declared.format == "envelope":
         return SingleLetters(plan, partial(write_envelope, dialect=dialect))
     return AlikeLetters(plan, dialect)
-
-
-def _headers_of(message: SourceMessage) -> Sequence[Header]:
-    # Consumed headers have bytes or None for values, never text.
-    return message.headers() or ()  # type: ignore[return-value]

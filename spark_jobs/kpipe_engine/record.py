@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS
+from airflow_provider_kpipe.contract.dead_letter import Header as ReadHeader
 from airflow_provider_kpipe.contract.job import Job
 
 Header: TypeAlias = tuple[str, str | bytes | None]
@@ -32,6 +34,11 @@ def coordinates(message: SourceMessage) -> tuple[str, int, int]:
     """
     read: SourceMessage = getattr(message, "original", message)
     return read.topic(), read.partition(), read.offset()
+
+
+def read_headers(message: SourceMessage) -> Sequence[ReadHeader]:
+    # Consumed headers have bytes or None for values, never text; a list that may hold text is what the client declares.
+    return message.headers() or ()  # type: ignore[return-value]
 
 
 class BareMessage:

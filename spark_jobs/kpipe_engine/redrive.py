@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple, cast
 
-from airflow_provider_kpipe.contract.dead_letter import Header
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
@@ -16,7 +15,7 @@ from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, UnwritableRecordError
 from kpipe_engine.handling import Handler, KnownFaults
-from kpipe_engine.record import SourceMessage
+from kpipe_engine.record import SourceMessage, read_headers
 from kpipe_engine.redrive_ledger import Ledger
 from kpipe_engine.restored import RestoredMessage, choose_restore
 
@@ -75,9 +74,7 @@ class RedriveHandler:
             return []
         redriven, decided = self._ledger.redriven(), []
         for message in messages:
-            # Consumed headers have bytes or None for values, never text.
-            headers = cast("Sequence[Header]", message.headers() or ())
-            letter = read_dead_letter(message.key(), message.value(), headers)
+            letter = read_dead_letter(message.key(), message.value(), read_headers(message))
             outcome = self._redrive.outcome_of(letter, message.timestamp()[1], message.offset() in redriven)
             restored = self._restore(message, letter) if letter and outcome == "redriven" else None
             decided.append(_Decided(message, outcome, restored))

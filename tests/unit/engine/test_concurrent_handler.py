@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from clock import Clock
 from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
@@ -24,16 +25,6 @@ from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain
 from kpipe_engine.yielding import YieldOrders
-
-
-class Clock:
-    """Time that passes where it is told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def monotonic(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from clock import Clock
 from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.faults import Fault
@@ -18,21 +19,6 @@ from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain, SegmentContext
 from kpipe_engine.yielding import YieldOrders
-
-
-class Clock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.slept: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
 
 
 @pytest.fixture
