@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -40,13 +40,21 @@ def kpipe_task_group(
     :param max_run_time: when it has passed, all partitions yield
     :param wishes: start, end, partitions, max_records and whatever else KpipePlanOperator takes
     """
-    group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
-    with group:
-        group.plan = KpipePlanOperator(
-            task_id="plan", pipeline=pipeline, checkpoint_task_id=f"{group.group_id}.checkpoint", **wishes
-        )
-        _run_and_checkpoint(group, pipeline, spark_conn_id, spark_conf, py_files, submit_options, max_run_time)
-    return group
+
+    def plan(group: KpipeTaskGroup) -> KpipePlanOperator:
+        checkpoint = f"{group.group_id}.checkpoint"
+        return KpipePlanOperator(task_id="plan", pipeline=pipeline, checkpoint_task_id=checkpoint, **wishes)
+
+    return _task_group(
+        pipeline,
+        group_id,
+        plan,
+        conn_id=spark_conn_id,
+        spark_conf=spark_conf,
+        py_files=py_files,
+        submit_options=submit_options,
+        max_run_time=max_run_time,
+    )
 
 
 def kpipe_backfill_task_group(
@@ -60,34 +68,32 @@ def kpipe_backfill_task_group(
     max_run_time: timedelta | float | None = None,
 ) -> KpipeTaskGroup:
     """The same over what a person asks for: its DAG takes `params=backfill_params()`."""
-    group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
-    with group:
-        group.plan = KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
-        _run_and_checkpoint(group, pipeline, spark_conn_id, spark_conf, py_files, submit_options, max_run_time)
-    return group
-
-
-def _run_and_checkpoint(
-    group: KpipeTaskGroup,
-    pipeline: KafkaPipeline,
-    spark_conn_id: str,
-    spark_conf: Mapping[str, str] | None,
-    py_files: Sequence[str],
-    submit_options: Mapping[str, Any] | None,
-    max_run_time: timedelta | float | None,
-) -> None:
-    group.run = KpipeRunOperator(
-        task_id="run",
-        pipeline=pipeline,
-        plan=group.plan.output,
+    return _task_group(
+        pipeline,
+        group_id,
+        lambda _: KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline),
         conn_id=spark_conn_id,
         spark_conf=spark_conf,
         py_files=py_files,
         submit_options=submit_options,
         max_run_time=max_run_time,
     )
-    group.checkpoint = KpipeCheckpointOperator(task_id="checkpoint", pipeline=pipeline, plan=group.plan.output)
-    group.run >> group.checkpoint
+
+
+def _task_group(
+    pipeline: KafkaPipeline,
+    group_id: str | None,
+    make_plan: Callable[[KpipeTaskGroup], KpipePlanOperator],
+    **of_run: Any,
+) -> KpipeTaskGroup:
+    """A group around the plan; what the run takes besides it goes to the run as it is."""
+    group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
+    with group:
+        group.plan = make_plan(group)
+        group.run = KpipeRunOperator(task_id="run", pipeline=pipeline, plan=group.plan.output, **of_run)
+        group.checkpoint = KpipeCheckpointOperator(task_id="checkpoint", pipeline=pipeline, plan=group.plan.output)
+        group.run >> group.checkpoint
+    return group
 
 
 def _task_id(name: str) -> str:
