@@ -1,79 +1,77 @@
-"""What the README shows is there: its code parses, its names resolve, its arguments are taken."""
+"""Who does what the README says gets there."""
 
 from __future__ import annotations
 
-import ast
-import inspect
+import json
 import re
-from collections.abc import Callable
+import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+from confluent_kafka import Message
+from docs_kit import README, ROOT, python_blocks
 
-import airflow_provider_kpipe
-from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
-from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
-from airflow_provider_kpipe.task_group import kpipe_task_group
+from airflow_provider_kpipe import KafkaPipeline
+from kpipe_engine.record import Origin, Record
+from kpipe_engine.segments import find_segment
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-OURS: dict[str, Callable[..., Any]] = {
-    "KafkaPipeline": airflow_provider_kpipe.KafkaPipeline,
-    "KafkaSource": airflow_provider_kpipe.KafkaSource,
-    "KafkaDestination": airflow_provider_kpipe.KafkaDestination,
-    "KafkaDeadLetter": airflow_provider_kpipe.KafkaDeadLetter,
-    "PartitionScaling": airflow_provider_kpipe.PartitionScaling,
-    "RetryPolicy.exponential": airflow_provider_kpipe.RetryPolicy.exponential,
-    "RetryPolicy.fixed": airflow_provider_kpipe.RetryPolicy.fixed,
-    "KpipePartitionsDrainedSensor": KpipePartitionsDrainedSensor,
-    "kpipe_task_group": kpipe_task_group,
-    "KpipeRedriveOperator": KpipeRedriveOperator,
-    "redrive_params": redrive_params,
-}
+TEXT = README.read_text()
 
 
-def calls(block: str) -> list[tuple[str, set[str]]]:
-    """Names of ours that are called, and the arguments they are given by name."""
-    # An ellipsis among the arguments stands for those that the reader knows.
-    tree = ast.parse(re.sub(r"\(\s*\.\.\.,", "(", block))
-    found = [(ast.unparse(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [(name, {each.arg for each in node.keywords if each.arg}) for name, node in found if name in OURS]
+@pytest.fixture
+def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
+    """The DAG that Airflow finds where the files of the README were put."""
+    for block in python_blocks(README):
+        (name,) = re.findall(r"\A# dags/(\w+\.py)$", block, re.MULTILINE)
+        (tmp_path / name).write_text(block)
+    monkeypatch.syspath_prepend(tmp_path)
+    # There is another module of this name among the example DAGs: neither is to be taken for the other.
+    monkeypatch.setitem(sys.modules, "orders_pipeline", None)
+    del sys.modules["orders_pipeline"]
+    found = DagBag(tmp_path)
+    assert found.import_errors == {}
+    (dag,) = found.dags.values()
+    return dag
 
 
-def test_there_are_blocks_and_they_call_what_is_ours() -> None:
-    called = {name for block in BLOCKS for name, _ in calls(block)}
-    assert {"KafkaPipeline", "kpipe_task_group", "KpipePartitionsDrainedSensor", "RetryPolicy.exponential"} <= called
+@pytest.fixture
+def orders(dag: DAG) -> KafkaPipeline:
+    return dag.get_task("orders.run").pipeline
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_arguments_in_the_readme_are_taken(block: str) -> None:
-    for name, given in calls(block):
-        taken = inspect.signature(OURS[name]).parameters
-        if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in taken.values()):
-            assert given <= set(taken), name
+def test_its_files_are_a_dag_and_its_segments(dag: DAG, tmp_path: Path) -> None:
+    assert [each.task_id for each in dag.topological_sort()] == ["orders.plan", "orders.run", "orders.checkpoint"]
+    assert dag.get_task("orders.run").py_files == [str(tmp_path / "orders_pipeline.py")]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_names_in_the_readme_resolve(block: str) -> None:
-    for line in re.findall(r"^(from airflow_provider_kpipe\S* import .*)$", block, re.MULTILINE):
-        exec(line, {})  # noqa: S102  # our own README
+def test_its_segments_work(orders: KafkaPipeline) -> None:
+    (order,) = re.findall(r"echo '(.*)' \|", TEXT)
+    record = Record(Message(topic="orders", partition=0, offset=0, value=order.encode()), Origin("run"))
+    for path in orders.segments:
+        record = find_segment(path)(record)
+    assert json.loads(record.value) == {**json.loads(order), "total": 19.0}
 
 
-def test_options_named_in_the_text_are_there() -> None:
-    for name in re.findall(r"`Kafka(\w+)\(([\w_]+)=", README):
-        parameters = inspect.signature(getattr(airflow_provider_kpipe, f"Kafka{name[0]}")).parameters
-        assert name[1] in parameters
+def test_its_topics_are_those_of_the_pipeline(orders: KafkaPipeline) -> None:
+    (made,) = re.findall(r"for topic in (.*); do", TEXT)
+    assert made.split() == [orders.source.topic, *orders.needed_topics]
 
 
-def test_commands_of_the_readme_are_targets() -> None:
+def test_its_connections_are_those_of_the_pipeline(dag: DAG, orders: KafkaPipeline) -> None:
+    added = re.findall(r"airflow connections add (\w+)", TEXT)
+    assert added == [orders.source.conn_id, dag.get_task("orders.run").conn_id]
+
+
+def test_what_one_looks_at_is_there(dag: DAG, orders: KafkaPipeline) -> None:
+    assert {"orders.run", "orders.checkpoint"} <= dag.task_dict.keys() & set(re.findall(r"`([\w.]+)`", TEXT))
+    assert f"airflow dags unpause {dag.dag_id}\n" in TEXT
+    assert f"--group {orders.group}\n" in TEXT
+    assert f"--topic {orders.destination.topic} " in TEXT
+
+
+def test_its_commands_are_targets() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"`?make ([a-z]+)", README))
+    named = set(re.findall(r"`?make ([a-z]+)", TEXT))
     assert {"demo", "test", "bench", "lint"} <= named <= targets
-
-
-def test_links_of_the_readme_lead_somewhere() -> None:
-    links = [link for link in re.findall(r"\]\(([^)#]+)", README) if "://" not in link]
-    assert len(links) > 5
-    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -4,13 +4,13 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Message
+from docs_kit import GUIDE, python_blocks
 from letters import LETTER
 
 from airflow_provider_kpipe import StopPartitionError, batch_segment
@@ -24,7 +24,6 @@ from kpipe_engine.stages import StageChain, has_batches
 
 MakeMessage = Callable[..., Message]
 Batch = pa.RecordBatch
-README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.fixture
@@ -405,10 +404,9 @@ def test_where_there_is_no_arrow_it_is_said_what_to_install(user: Any, monkeypat
         chain("batch").open()
 
 
-def test_the_example_of_the_readme_runs(user: Any, messages: MakeMessages) -> None:
-    examples = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
-    (example,) = [each for each in examples if "@batch_segment" in each]
-    exec(example, user.__dict__)  # noqa: S102  # our own README
+def test_the_example_of_the_guide_runs(user: Any, messages: MakeMessages) -> None:
+    (example,) = [each for each in python_blocks(GUIDE / "segments.md") if "@batch_segment" in each]
+    exec(example, user.__dict__)  # noqa: S102  # our own documentation
     given = messages(b'{"total": 99.5}', b'{"total": 100.5}', b"\xff", b"{}", b'{"total": 1000}')
     rows, failed = run(chain("only_large"), given)
     assert (offsets(rows), list(failed)) == ([11, 14], [12])

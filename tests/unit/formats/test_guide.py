@@ -1,29 +1,32 @@
-"""The README's own writer and reader of a format work as they are shown."""
+"""The guide's own writer and reader of a format work as they are shown."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
+from docs_kit import GUIDE, python_blocks
 from formats_kit import Order, RegisterProtobuf
 
 from kpipe_engine.segments import find_segment
 
-README = (Path(__file__).parents[3] / "README.md").read_text()
+PAGE = GUIDE / "segments.md"
 
 Opened = Callable[[type], Any]
 MakeRecord = Callable[..., Any]
 
 
 @pytest.fixture
-def shown() -> dict[str, Any]:
-    (block,) = [each for each in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "formats import" in each]
-    names: dict[str, Any] = {"Order": Order}
-    exec(block, names)  # noqa: S102  # our own README
+def shown(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    (block,) = [each for each in python_blocks(PAGE) if "formats import" in each]
+    monkeypatch.setitem(sys.modules, "orders_pb2", SimpleNamespace(Order=Order))
+    names: dict[str, Any] = {}
+    exec(block, names)  # noqa: S102  # our own documentation
     return names
 
 
@@ -39,6 +42,8 @@ def test_the_reader_reads_messages(shown: Any, opened: Opened, record: MakeRecor
     assert opened(shown["ReadOrder"]).process(written).value == Order(id=41)
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`(airflow_provider_kpipe\.formats\.\w+:\w+)`", README))))
+@pytest.mark.parametrize(
+    "path", sorted(set(re.findall(r"`(airflow_provider_kpipe\.formats\.\w+:\w+)`", PAGE.read_text())))
+)
 def test_the_segments_in_the_table_are_there(path: str) -> None:
     assert callable(find_segment(path))
