@@ -84,8 +84,10 @@ class RetryPolicy:
         """Whether an error is one that is worth another try."""
         if not self.retry_on:
             return True
-        names = {name for kind in type(error).__mro__ for name in (kind.__name__, f"{kind.__module__}.{kind.__name__}")}
-        return not names.isdisjoint(self.retry_on)
+        return any(
+            not {kind.__name__, kind.__qualname__, f"{kind.__module__}.{kind.__qualname__}"}.isdisjoint(self.retry_on)
+            for kind in type(error).__mro__
+        )
 
 
 @dataclass(frozen=True, slots=True)

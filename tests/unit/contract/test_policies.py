@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget, PolicyError, RetryPolicy
+from airflow_provider_kpipe.contract.stack_trace import class_name
 
 PARTS: dict[str, Any] = {"name": "p", "source": KafkaSource("in"), "destination": KafkaDestination("out")}
 
@@ -52,7 +53,14 @@ def test_a_delay_that_the_cap_would_cut_is_refused() -> None:
 
 
 class FlakyError(ConnectionError):
-    pass
+    class NestedError(Exception):
+        pass
+
+
+def test_a_nested_class_is_chosen_by_the_name_that_its_dead_letters_bear() -> None:
+    error = FlakyError.NestedError()
+    for name in (class_name(error), "FlakyError.NestedError", "NestedError"):
+        assert RetryPolicy(2, retry_on=[name]).covers(error)
 
 
 @pytest.mark.parametrize(
