@@ -27,7 +27,8 @@ class FaultPolicy:
         self._watch = watch
 
     def take(self, message: SourceMessage, fault: Fault, counts: Counts) -> None:
-        action = self._choose(fault, message)
+        # What was to be a dead letter and could not be written is nobody's choice any more: it must not be passed over.
+        action = "dead_letter" if fault.kind == "dead_letter" else self._choose(fault, message)
         if action == "dead_letter":
             self._watch.allow_dead_letter(message.offset())
             self._dead_letters.take(message, fault)

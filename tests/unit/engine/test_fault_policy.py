@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_kpipe.contract.faults import Fault, FaultKind
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.run_watch import NoWatch
+
+
+class Letters:
+    """Takes what the topic would take."""
+
+    def take(self, message: Any, fault: Fault) -> None:
+        if fault.kind == "dead_letter":
+            raise PartitionStoppedError("cannot be written", message.offset())
+
+
+def fault(kind: FaultKind) -> Fault:
+    return Fault.of(ValueError("no"), "orders:parse", kind)
+
+
+@pytest.mark.parametrize("action", ["skip", "dead_letter", "stop_pipeline"])
+def test_a_dead_letter_that_cannot_be_written_is_nobodys_choice(message: Any, action: str) -> None:
+    counts, asked = Counts(), []
+
+    def choose(fault: Fault, message: Any) -> str:
+        asked.append(fault.kind)
+        return action
+
+    policy = FaultPolicy(choose, Letters(), NoWatch())
+    with pytest.raises(PartitionStoppedError, match="cannot be written") as stop:
+        policy.take(message(7, b"a"), fault("dead_letter"), counts)
+    assert (type(stop.value), stop.value.next_offset) == (PartitionStoppedError, 7)
+    assert (asked, counts) == ([], Counts())
+
+
+@pytest.mark.parametrize(
+    ("action", "counted"), [("skip", Counts(skipped=1)), ("dead_letter", Counts(dead_lettered=1))], ids=repr
+)
+@pytest.mark.parametrize("kind", ["segment", "destination"])
+def test_other_faults_are(message: Any, kind: FaultKind, action: str, counted: Counts) -> None:
+    counts = Counts()
+    FaultPolicy(lambda fault, message: action, Letters(), NoWatch()).take(message(7, b"a"), fault(kind), counts)
+    assert counts == counted
