@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import chain
 from operator import itemgetter
 
 from airflow_provider_kpipe.contract.faults import Fault
@@ -32,6 +33,8 @@ class BatchHandler:
         self._faults = faults
         self._retries = retries
         self._origin = origin
+        # What has passed behind a record whose time has not come, by offset: it is not called for again.
+        self._ahead: dict[int, list[Row]] = {}
 
     def handle(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
@@ -41,13 +44,13 @@ class BatchHandler:
             return 0
         self._segments.count_into(counts.named)
         self._segments.open()
-        named, retried = dict(counts.named), counts.retried
+        named = dict(counts.named)
         try:
             handled = self._handle(messages, counts, known_faults, until)
         except PartitionStoppedError as stop:
             self._recount(_before(messages, stop.next_offset), known_faults, counts, named)
             raise
-        if handled < len(messages) or counts.retried > retried:
+        if handled < len(messages):
             self._recount(messages[:handled], known_faults, counts, named)
         return handled
 
@@ -61,8 +64,10 @@ class BatchHandler:
     def _handle(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
     ) -> int:
-        rows, failed = self._segments.process(_without(known_faults, messages))
-        if failed or known_faults or self._retries.tried:
+        passed, self._ahead = self._ahead, {}
+        rows, failed = self._segments.process(_without(known_faults.keys() | passed.keys(), messages))
+        if failed or known_faults or passed or self._retries.tried:
+            rows = [*rows, *chain.from_iterable(passed.values())]
             return self._one_by_one(messages, rows, {**failed, **known_faults}, counts, until)
         taken = self._destination.write_while_taken(rows)
         begun = _first_of_its_record(rows, taken)
@@ -91,6 +96,8 @@ class BatchHandler:
                 try:
                     fault, own = self._try_again(message, fault, counts, until)
                 except NotDueError:
+                    behind = [each.offset() for each in messages[handled + 1 :]]
+                    self._ahead = {at: outputs[at] for at in behind if at not in stuck}
                     return handled
             self._retries.forget(message.offset())
             fault = fault or self._write(message, own, counts, 0 if handled else taken)
@@ -121,22 +128,23 @@ class BatchHandler:
     ) -> None:
         """Let the named counters say what segments count for these messages, which are all that is terminal.
 
-        Segments have counted for all that was read, and once more for each new try. A call counts for many records
-        at a time, so which of them it counted for can only be found by calling again.
+        Segments have counted for all that was read. A call counts for many records at a time, so which of them it
+        counted for can only be found by calling again; those behind are called for when their turn comes.
         """
         if counts.named == named:
             return
+        self._ahead = {}
         counts.named.clear()
         counts.named.update(named)
-        self._segments.process(_without(known_faults, messages))
+        self._segments.process(_without(known_faults.keys(), messages))
 
     def _write(self, message: SourceMessage, rows: Sequence[Row], counts: Counts, taken: int) -> Fault | None:
         records = (record_of_row(row, self._origin) for row in rows[taken:])
         return write_outputs(self._destination, message, records, counts, taken)
 
 
-def _without(known_faults: Mapping[int, Fault], messages: Sequence[SourceMessage]) -> Sequence[SourceMessage]:
-    return [each for each in messages if each.offset() not in known_faults] if known_faults else messages
+def _without(offsets: Set[int], messages: Sequence[SourceMessage]) -> Sequence[SourceMessage]:
+    return [each for each in messages if each.offset() not in offsets] if offsets else messages
 
 
 def _before(messages: Sequence[SourceMessage], next_offset: int | None) -> Sequence[SourceMessage]:

@@ -47,15 +47,16 @@ class BatchStage:
 
     def _pass(self, part: Portion, start: int, stop: int) -> Portion:
         """One call. Rows become a batch, and a batch rows, in here: a record that cannot is found like any other."""
-        counted = dict(self._context.counters)
+        counted = dict(self._context.counters) if stop - start > 1 else None
         try:
             batch = part.slice(start, stop) if isinstance(part, Batch) else Batch.of(part[start:stop])
             result = matched(batch, self._call(batch.shown(self._options.headers)))
             return result.rows() if self._gives_rows else result
         except BaseException:
-            # A call that raised gave nothing, and counted nothing: its rows are called for again.
-            self._context.counters.clear()
-            self._context.counters.update(counted)
+            if counted is not None:
+                # A call that raised gave nothing, and counted nothing: its rows are called for again.
+                self._context.counters.clear()
+                self._context.counters.update(counted)
             raise
 
 

@@ -158,7 +158,9 @@ def test_a_record_that_failed_alone_is_tried_again(broker: SandboxBroker, delive
     )
 
     assert progress.complete, progress.stopped
-    assert progress.counts == Counts(read=1, written=1, retried=2, named={"rows": 1})
+    # A try that failed counts, too, but for one that ended its chunk.
+    tries = 3 if delay < 0.2 else 1
+    assert progress.counts == Counts(read=1, written=1, retried=2, named={"rows": tries})
     assert [each.key for each in read_all(bench.bootstrap, bench.output)] == [b"0"]
 
 
@@ -167,7 +169,7 @@ COUNTED = ["faulty_kit:Counting", "batch_kit:Counting", "batch_kit:Shy"]
 
 @both_deliveries
 @pytest.mark.parametrize("delay", [0.001, 0.5], ids=["within the chunk", "between chunks"])
-def test_a_record_that_is_tried_again_is_counted_by_its_segments_once(
+def test_segments_count_each_record_once_and_once_more_for_each_try_of_a_record_by_itself(
     broker: SandboxBroker, delivery: Delivery, delay: float
 ) -> None:
     bench, progress = run(
@@ -180,7 +182,9 @@ def test_a_record_that_is_tried_again_is_counted_by_its_segments_once(
     )
 
     assert progress.complete, progress.stopped
-    named = {"seen": 20, "ids": sum(range(20)), "rows": 20, "passed": 20}
+    # It is the record with the id 5 that is shy.
+    again = 2 if delay < 0.2 else 0
+    named = {"seen": 20 + again, "ids": sum(range(20)) + 5 * again, "rows": 20 + again, "passed": 20 + again}
     assert progress.counts == Counts(read=20, written=20, retried=2, named=named)
     assert ids(read_all(bench.bootstrap, bench.output)) == list(range(20))
 

@@ -307,6 +307,21 @@ def test_a_record_that_is_not_due_yet_ends_the_chunk_in_front_of_it(
     assert handler.handle(messages[1:], counts, {}, -math.inf) == 2
     assert written(producer) == [b"a", b"shy", b"b"]
     assert counts == Counts(read=3, written=3, retried=1)
+    # What passed behind it was not called for again.
+    assert chain.calls == [[b"a", b"shy", b"b"], [b"shy"]]
+
+
+def test_what_is_read_beside_records_that_have_passed_is_called_for_alone(
+    make: Any, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
+) -> None:
+    chain.fails = {b"shy": 1}
+    handler, counts, messages = make(RetryPolicy.fixed(2, 60)), Counts(), batch(b"shy", b"a b", b"drop", b"c", b"d")
+    assert handler.handle(messages[:4], counts, {}, -math.inf) == 0
+    assert handler.handle(messages, counts, {3: KNOWN}, -math.inf) == 5
+    assert chain.calls == [[b"shy", b"a b", b"drop", b"c"], [b"shy", b"d"]]
+    assert written(producer) == [b"shy", b"a", b"b", b"d"]
+    assert [offset for offset, _ in letters.taken] == [3]
+    assert counts == Counts(read=5, written=4, filtered=1, dead_lettered=1, retried=1)
 
 
 def test_a_real_chain_goes_through(delivery: Any, producer: Any, letters: Any, message: Any) -> None:
