@@ -15,6 +15,7 @@ from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
 
 # The broker refuses offset metadata above 4,096 bytes (offset.metadata.max.bytes).
 METADATA_BYTES = 4096
+OWN_COUNTERS = "kpipe:"
 STOP_REASON_CHARACTERS = 600
 
 Ending: TypeAlias = Literal["stopped", "yielded", "revoked"]
@@ -34,7 +35,7 @@ class Counts:
     retried: int = 0
     lost: int = 0
     named: dict[str, int] = field(default_factory=dict)
-    """What segments count, by name."""
+    """What segments count, by name; what the engine itself counts beside it begins with `OWN_COUNTERS`."""
 
     def __add__(self, other: Counts) -> Counts:
         names = self.named.keys() | other.named.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -9,6 +10,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.pipeline import LONGEST_TOPIC, KafkaDeadLetter, KafkaPipeline, check_topic
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import OWN_COUNTERS
 from airflow_provider_kpipe.contract.strict_json import Document
 
 RedriveTarget: TypeAlias = Literal["source", "output"]
@@ -18,6 +20,8 @@ Outcome: TypeAlias = Literal[
 
 TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+COUNTERS: Mapping[Outcome, str] = {outcome: OWN_COUNTERS + outcome for outcome in OUTCOMES}
+"""Under which names a worker counts them, beside what segments count."""
 LEDGER_SUFFIX = ".redriven"
 
 

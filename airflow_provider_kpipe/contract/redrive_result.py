@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder, RedriveTarget
+from airflow_provider_kpipe.contract.progress import OWN_COUNTERS, PartitionProgress
+from airflow_provider_kpipe.contract.redrive import COUNTERS, OUTCOMES, RedriveOrder, RedriveTarget
 from airflow_provider_kpipe.contract.strict_json import Document
 
 
@@ -43,6 +44,8 @@ class PartitionRedrive:
     dead_lettered: int
     """Redriven letters whose record faulted again, and is a new dead letter."""
     outcomes: Mapping[str, int]
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """What segments counted, by name."""
 
     @classmethod
     def of(cls, progress: PartitionProgress) -> PartitionRedrive:
@@ -57,7 +60,8 @@ class PartitionRedrive:
             read=counts.read,
             written=counts.written,
             dead_lettered=counts.dead_lettered,
-            outcomes={outcome: counts.named.get(outcome, 0) for outcome in OUTCOMES},
+            outcomes={outcome: counts.named.get(counter, 0) for outcome, counter in COUNTERS.items()},
+            counted={name: count for name, count in counts.named.items() if not name.startswith(OWN_COUNTERS)},
         )
 
 
@@ -81,6 +85,8 @@ class RedriveResult(Document):
     """Of a dry run only, as are pipelines and samples: of the letters that would be redriven."""
     pipelines: Mapping[str, int]
     samples: tuple[Sample, ...]
+    counted: Mapping[str, int] = field(default_factory=dict)
+    """What segments counted, in all partitions."""
 
     @classmethod
     def of(
@@ -93,6 +99,9 @@ class RedriveResult(Document):
         samples: Iterable[Sample] = (),
     ) -> Self:
         each = tuple(partitions)
+        counted: Counter[str] = Counter()
+        for one in each:
+            counted.update(one.counted)
         return cls(
             run_key=order.plan.run_key,
             pipeline=order.plan.pipeline,
@@ -107,4 +116,5 @@ class RedriveResult(Document):
             exception_classes=exception_classes or {},
             pipelines=pipelines or {},
             samples=tuple(samples),
+            counted=dict(counted),
         )

@@ -43,7 +43,7 @@ class ConcurrentContext(SegmentContext):
     __slots__ = ()
 
     def count(self, name: str, by: int = 1) -> None:
-        self._check(name, by)
+        name = self._checked(name, by)
         counters = _counters.get(self.counters)
         counters[name] = counters.get(name, 0) + by
 

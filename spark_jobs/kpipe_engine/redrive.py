@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_lette
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.redrive import OUTCOMES, Outcome, Redrive, written_topics
+from airflow_provider_kpipe.contract.redrive import COUNTERS, Outcome, Redrive, written_topics
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, UnwritableRecordError
@@ -102,12 +102,11 @@ class RedriveHandler:
         if not chosen:
             return 0
         # What segments count is limited in number: ours is not among it.
-        ours = {name: counts.named.pop(name) for name in OUTCOMES if name in counts.named}
+        ours = {name: counts.named.pop(name) for name in COUNTERS.values() if name in counts.named}
         try:
             return self._inner.handle(chosen, counts, known_faults, until)
         finally:
-            for name, count in ours.items():
-                counts.named[name] = counts.named.get(name, 0) + count
+            counts.named.update(ours)
 
     def _enter(self, source_offset: int) -> None:
         try:
@@ -153,7 +152,8 @@ class RedriveHandler:
 def _count(done: Iterable[_Decided], counts: Counts) -> None:
     """The inner handler has counted what was given to it: to the books, the others are filtered."""
     for each in done:
-        counts.named[each.outcome] = counts.named.get(each.outcome, 0) + 1
+        counter = COUNTERS[each.outcome]
+        counts.named[counter] = counts.named.get(counter, 0) + 1
         if each.restored is None:
             counts.read += 1
             counts.filtered += 1

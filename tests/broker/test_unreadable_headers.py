@@ -55,7 +55,7 @@ def test_a_redrive_passes_over_it_and_its_dry_run_says_so(broker: SandboxBroker)
     outcomes = dry_run(mended(bench)).outcomes
 
     assert {name: count for name, count in outcomes.items() if count} == {"redriven": 100, "unreadable": 1}
-    assert redrive(mended(bench)).named == {"redriven": 100, "unreadable": 1}
+    assert redrive(mended(bench)).named == {"kpipe:redriven": 100, "kpipe:unreadable": 1}
 
 
 @pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)

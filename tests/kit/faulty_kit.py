@@ -77,6 +77,17 @@ class Counting:
         return record
 
 
+class CountsAsParked:
+    """Has a word of its own for something, which a redrive uses for something else."""
+
+    def open(self, context: Any) -> None:
+        self.context = context
+
+    def process(self, record: Any) -> Any:
+        self.context.count("parked")
+        return record
+
+
 class CountsAndFailsAtFive:
     def open(self, context: Any) -> None:
         self.context = context

@@ -59,7 +59,7 @@ def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_onc
     odd = {str(each).encode() for each in range(1, 2 * LETTERS, 2)}
     assert {times[key] for key in odd} == {2 if target == "source" else 1}
     assert {times[key] for key in times.keys() - odd} == {1}
-    assert redrive(mended, "redrive-3", target=target).named == {"already_redriven": LETTERS}
+    assert redrive(mended, "redrive-3", target=target).named == {"kpipe:already_redriven": LETTERS}
 
 
 def counts(bench: Bench, plan: Plan) -> Counts:

@@ -24,7 +24,8 @@ from airflow_provider_kpipe.spark import job_operator
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
 
 MakePlan = Callable[..., Plan]
-COUNTS = Counts(read=9, written=4, dead_lettered=1, filtered=4, named={"redriven": 5, "not_selected": 4})
+NAMED = {"kpipe:redriven": 5, "kpipe:not_selected": 4, "refunds": 2}
+COUNTS = Counts(read=9, written=4, dead_lettered=1, filtered=4, named=NAMED)
 
 
 class World:
@@ -223,6 +224,7 @@ def test_a_redrive_runs_what_was_asked_for(operator: Any, world: World, context:
     assert (result["written"], result["dead_lettered"], result["complete"]) == (4, 1, True)
     assert context["ti"].pushed == {PROGRESS_KEY: result}
     assert RedriveResult.from_json(result).partitions[0].outcomes["not_selected"] == 4
+    assert result["counted"] == result["partitions"][0]["counted"] == {"refunds": 2}
 
 
 def test_a_run_that_did_not_finish_fails_after_saying_what_it_did(operator: Any, world: World, context: Any) -> None:
