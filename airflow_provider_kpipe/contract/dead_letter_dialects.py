@@ -232,6 +232,16 @@ def _blocks() -> Iterator[tuple[str, ...]]:
 BLOCKS = frozenset(_blocks())
 """What `Dialect.fault_headers` writes behind the record's own headers, by name. None is the end of another one."""
 
+
+def _redrive_blocks() -> Iterator[tuple[str, ...]]:
+    always, first = ([each.header for each in writers] for writers in (_REDRIVE_WRITERS, _FIRST_WRITERS))
+    for more in ([], first):
+        yield from (tuple(always + more + mark) for mark in ([], [FORMAT_HEADER]))
+
+
+REDRIVE_BLOCKS = frozenset(_redrive_blocks())
+"""What `redrive_headers` writes, by name, with the mark of an envelope behind it or without."""
+
 OUR_HEADERS = frozenset({FORMAT_HEADER, *(row.header for row in _ROWS["kpipe"])})
 FAULT_HEADERS = frozenset({*OUR_HEADERS, *READERS, *_NEVER_WRITTEN, *(header for _, header, _ in _CONNECT_TOO)})
 """Names that dead letters use, in any dialect."""

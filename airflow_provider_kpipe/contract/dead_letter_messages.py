@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault, Header
@@ -13,6 +13,7 @@ from airflow_provider_kpipe.contract.dead_letter_dialects import (
     FORMAT_HEADER,
     OUR_HEADERS,
     READERS,
+    REDRIVE_BLOCKS,
     Dialect,
 )
 from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
@@ -21,6 +22,7 @@ from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 _ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
 _BLOCK_LENGTHS = sorted({len(block) for block in BLOCKS})
+_REDRIVE_LENGTHS = sorted({len(block) for block in REDRIVE_BLOCKS}, reverse=True)
 _COORDINATES = {"topic", "partition", "offset"}
 # Dead letters that others wrote leave out some of this.
 _UNTOLD_FAULT: Mapping[str, Any] = {
@@ -69,6 +71,9 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
             # Someone has changed the value on its way: its headers still say the most important.
             pass
     own, told = _parted(headers)
+    at = _ours_at(headers) if own is None else ()
+    if own is None:
+        told = [each for index, each in enumerate(headers) if index in at or each[0] not in OUR_HEADERS]
     ours, theirs = _details(told)
     # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
     is_ours = "attempt" in ours
@@ -80,7 +85,7 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
     return DeadLetter(
         key=key,
         value=value,
-        headers=_own_headers(headers, ours, theirs) if own is None else own,
+        headers=_own_headers(headers, at, ours, theirs) if own is None else own,
         source=Coordinates(**source),
         fault=Fault(**{**_UNTOLD_FAULT, **_part(details, "fault.")}),
         pipeline=details.get("pipeline", ""),
@@ -103,17 +108,28 @@ def _parted(headers: Sequence[Header]) -> tuple[tuple[Header, ...] | None, Seque
     return None, headers
 
 
-def _own_headers(headers: Sequence[Header], ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> tuple[Header, ...]:
-    """The record's own. What we wrote stands last: before it, the same name is one that the record came with."""
+def _ours_at(headers: Sequence[Header]) -> Collection[int]:
+    """Where our words stand: in one piece, behind which a stamp may follow, or else each where its name comes last."""
+    names = tuple(name for name, _ in headers)
+    for end in range(len(names), 0, -1):
+        for length in _REDRIVE_LENGTHS:
+            if names[max(end - length, 0) : end] in REDRIVE_BLOCKS:
+                return range(end - length, end)
+    return {name: index for index, name in enumerate(names) if name in OUR_HEADERS}.values()
+
+
+def _own_headers(
+    headers: Sequence[Header], at: Collection[int], ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> tuple[Header, ...]:
+    """The record's own. Where a name of ours stands elsewhere than `at`, the record came with it."""
     is_ours = "attempt" in ours
     # In a letter of ours, words of others that do not make one by themselves came with the record.
     has_theirs = not is_ours or _part(theirs, "source.").keys() >= _COORDINATES
-    last = {name: index for index, (name, _) in enumerate(headers) if is_ours and name in OUR_HEADERS}
     return tuple(
         header
         for index, header in enumerate(headers)
         if header[0] not in (FAULT_HEADERS if has_theirs else OUR_HEADERS)
-        or (header[0] in OUR_HEADERS and last.get(header[0]) != index)
+        or (header[0] in OUR_HEADERS and not (is_ours and index in at))
     )
 
 

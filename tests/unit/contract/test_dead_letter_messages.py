@@ -183,6 +183,21 @@ def test_it_stays_in_a_record_that_was_put_back() -> None:
     assert (letter.source.offset, letter.headers) == (5, tuple(ONE_OF_OTHERS))
 
 
+@every_dialect
+@pytest.mark.parametrize("first", [None, FirstFault("orders", 3, 2, "KeyError", "'id'", "")], ids=["once", "again"])
+def test_a_stamp_behind_a_record_that_was_put_back_stays(dialect: Dialect, first: FirstFault | None) -> None:
+    own = (("trace", b"1"), ("kpipe-source-offset", b"7"))
+    headers = [*own, *redrive_headers(replace(LETTER, first=first)), *STAMPED]
+    letter = read_dead_letter(b"k", b"v", headers)
+    assert letter
+    assert (letter.source.topic, letter.source.offset, letter.first) == ("orders", 5, first)
+    assert letter.headers == (*own, *STAMPED)
+    # In the next pipeline's letter, too.
+    assert read_dead_letter(*write_raw(replace(LETTER, headers=letter.headers), dialect)) == replace(
+        LETTER, headers=letter.headers
+    )
+
+
 def test_it_stays_in_a_letter_that_others_have_added_to() -> None:
     written = write_raw(replace(LETTER, headers=tuple(ONE_OF_OTHERS)), DIALECTS["kpipe"])
     letter = read_dead_letter(b"k", b"v", [*written.headers, ("trace", b"1")])
