@@ -66,6 +66,9 @@ def producer_settings(settings: Settings, destination: KafkaDestination) -> dict
         "batch.size": BATCH_BYTES,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": QUEUE_KBYTES,
+        # For so long a topic that a segment has chosen, and that is not there, may still be on its way. Each chunk with
+        # such a record waits for it, up to three times; the client's own 30 s are meant for clusters of another size.
+        "topic.metadata.propagation.max.ms": 5_000,
         **settings,
         "partitioner": destination.partitioner,
         "compression.type": destination.compression,

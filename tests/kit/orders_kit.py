@@ -44,6 +44,15 @@ def twofold(record: Any) -> Any:
     return [record.copy(), record.copy(value=b"x" * 2_000_000)]
 
 
+def to_its_own_place(record: Any) -> Any:
+    """Odd ones to another topic, each to a partition by its id."""
+    at = json.loads(record.value)["id"]
+    record.partition = at % 3
+    if at % 2:
+        record.topic = f"{record.metadata.topic}.dead"
+    return record
+
+
 def slowly(record: Any) -> Any:
     time.sleep(0.01)
     return record
