@@ -46,10 +46,22 @@ def take_on(
 
 
 def takes_over(planned: PartitionRange, plan: Plan, found: StoredProgress) -> bool:
-    """Whether what another run has stored counts for this one: both go on where the group stands, at one place."""
-    # The other one's own checkpoint may have come while it was still at work, or one that published where it began.
-    published = planned.committed_by is not None and (
-        planned.committed_by in (found.run_key, found.took_over) or planned.committed == found.start
+    """Whether what another run has stored counts for the one of this plan."""
+    return counts_for(found, planned.committed, planned.committed_by, continues_group=plan.continues_group)
+
+
+def counts_for(
+    found: StoredProgress, committed: int | None, committed_by: str | None, *, continues_group: bool
+) -> bool:
+    """Whether what a run has stored counts for another one, whose plan finds the group at `committed`: both go on where
+    the group stands, at one place. A plan has to see it as its run will.
+
+    :param committed_by: the run whose checkpoint put the group there; None if it was somebody else
+    :param continues_group: whether the other one goes on where the group stands
+    """
+    # Its own checkpoint may have come while it was still at work, or one that published where it began.
+    published = committed_by is not None and (
+        committed_by in (found.run_key, found.took_over) or committed == found.start
     )
-    same_base = found.is_based_on(planned.committed, planned.committed_by)
-    return plan.continues_group and found.continues_group and (same_base or published)
+    same_base = found.is_based_on(committed, committed_by)
+    return continues_group and found.continues_group and (same_base or published)

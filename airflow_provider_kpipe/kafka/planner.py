@@ -18,6 +18,7 @@ from airflow_provider_kpipe.contract.offsets import (
     OffsetLimit,
     PartitionRange,
 )
+from airflow_provider_kpipe.contract.ownership import counts_for
 from airflow_provider_kpipe.contract.progress import StoredProgress
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.positions import GroupOffset
@@ -166,10 +167,7 @@ def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
     stored = snapshot.stored.get(partition)
     progress = StoredProgress.read_text(stored.metadata) if stored else None
     if stored and progress and progress.continues_group and stored.offset > (-1 if committed is None else committed):
-        publisher = _publisher(snapshot.committed.get(partition))
-        # Its own checkpoint may have come while it was still at work, or that of the run which it took over.
-        published = publisher is not None and publisher in (progress.run_key, progress.took_over)
-        if published or progress.is_based_on(committed, publisher):
+        if counts_for(progress, committed, _publisher(snapshot.committed.get(partition)), continues_group=True):
             log.info(
                 "partition %d: going on at %d, stored by run %s whose checkpoint never came",
                 partition,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.ownership import take_on
-from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.ownership import counts_for, take_on
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress, mark_of
 
 RANGE = PartitionRange(0, 100, 200, 100)
 PLANNED_AT = "2026-01-31T12:00:00.000+00:00"
@@ -75,3 +76,43 @@ def test_a_run_over_a_window_neither_takes_over_nor_is_taken_over() -> None:
 def test_a_newer_run_has_the_partition() -> None:
     found = take_on(RANGE, PLAN, MINE, 150, held("theirs", Lease(AFTER, "a", 0)))
     assert (found.state, found.stopped) == ("revoked", "run theirs took the partition over")
+
+
+@pytest.mark.parametrize(
+    ("base", "based_on", "committed", "committed_by", "counts"),
+    [
+        (100, None, 100, None, True),
+        (None, None, None, None, True),
+        (100, "before", 100, "before", True),
+        (100, "before", 100, None, False),
+        (90, None, 120, "theirs", True),
+        (90, None, 120, "before theirs", True),
+        (None, None, 100, "a third", True),
+        (None, None, 100, None, False),
+        (None, None, 120, "a third", False),
+        (90, None, 120, None, False),
+        (100, None, None, None, False),
+    ],
+    ids=[
+        "it stands where it stood",
+        "it is as new as it was",
+        "the same run put it there",
+        "it was reset to where it stood",
+        "its own checkpoint came while it was at work",
+        "so did that of the run it took over",
+        "a checkpoint published where it began",
+        "somebody put it where it began",
+        "a checkpoint published something else",
+        "somebody moved it",
+        "it was deleted",
+    ],
+)
+def test_what_is_stored_counts_for_whoever_finds_the_group_where_that_run_left_it(
+    base: int | None, based_on: str | None, committed: int | None, committed_by: str | None, counts: bool
+) -> None:
+    found = StoredProgress("theirs", 100, base, True, Counts(), took_over="before theirs", base_mark=mark_of(based_on))
+    assert counts_for(found, committed, committed_by, continues_group=True) is counts
+    # A run over a window has nothing to do with where the group stands.
+    assert not counts_for(found, committed, committed_by, continues_group=False)
+    window = dataclasses.replace(found, continues_group=False)
+    assert not counts_for(window, committed, committed_by, continues_group=True)

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.offsets import Committed, Earliest, OffsetLimit
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress, mark_of
 from airflow_provider_kpipe.exceptions import PlanError
@@ -26,13 +27,15 @@ def start_of(
     latest: int = 200,
     start: OffsetLimit | None = None,
     published: int | None = None,
+    committed_by: str | None = None,
 ) -> int:
+    mark = committed_by and CommitMark(committed_by).to_text()
     snapshot = Snapshot(
         topic="orders",
         earliest={0: 100},
         latest={0: latest},
         at={},
-        committed={} if committed is None else {0: GroupOffset(committed, None)},
+        committed={} if committed is None else {0: GroupOffset(committed, mark)},
         stored={} if beside is None else {0: beside},
         published={} if published is None else {0: published},
     )
@@ -74,6 +77,17 @@ def test_the_group_decides_where_someone_has_reset_it_to_where_the_last_run_bega
     """A run had put it there; it is there again, and no run has put it there."""
     assert start_of(120, stored(160, base=120, base_mark=mark_of("dag/long-ago/plan"))) == 120
     assert start_of(120, stored(160, base=120)) == 160
+
+
+def test_a_checkpoint_that_published_where_the_last_run_began_does_not_have_its_records_read_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """That run was planned before, and its worker goes on from there too."""
+    with caplog.at_level(logging.INFO):
+        assert start_of(100, stored(150, base=None), committed_by="a third") == 150
+    assert "partition 0: going on at 150, stored by run dag/before/plan" in caplog.text
+    assert start_of(120, stored(150, base=None), committed_by="a third") == 120
+    assert start_of(100, stored(150, base=None)) == 100
 
 
 @pytest.mark.parametrize(
