@@ -33,9 +33,7 @@ def take_on(
     if found.is_of(plan.run_key, plan.created_at):
         return PartitionProgress.of(planned, plan.run_key, stored, metadata, plan.created_at)
     if takes_over(planned, plan, found):
-        completed = CompletedOffsets(planned.start, [(found.start, stored), *others])
-        for start, end in found.done:
-            completed.add(start, end)
+        completed = completed_by(found, stored, others, planned.start)
         if completed.highest_completed >= planned.start:
             done = ((planned.start, completed.next_offset), *completed.beyond)
             next_offset = completed.next_offset
@@ -43,6 +41,27 @@ def take_on(
         # It stood where our plan begins, or was only about to begin; its checkpoint may yet come, and is no stranger's.
         return PartitionProgress(planned, planned.start, Counts(), started=False, took_over=found.run_key)
     return PartitionProgress.not_started(planned)
+
+
+def completed_by(found: StoredProgress, stored: int, others: Iterable[Span], start: int) -> CompletedOffsets:
+    """What a run leaves to whoever goes on from it at `start`: its own, and what it found completed."""
+    completed = CompletedOffsets(start, [(found.start, stored), *others])
+    for first, after in found.done:
+        completed.add(first, after)
+    return completed
+
+
+def completed_in_pieces(
+    run_key: str | None, planned_at: str | None, held: Iterable[tuple[int, str | None]]
+) -> list[Span]:
+    """What a run has completed in its pieces beyond the first, of what their groups hold: where a piece has not begun,
+    that may be another run's.
+
+    :param planned_at: when its plan was made, where that is known
+    :param held: offsets, and the metadata beside them
+    """
+    found = [(StoredProgress.read_text(metadata), stored) for stored, metadata in held]
+    return [(each.start, stored) for each, stored in found if each is not None and each.is_of(run_key, planned_at)]
 
 
 def takes_over(planned: PartitionRange, plan: Plan, found: StoredProgress) -> bool:

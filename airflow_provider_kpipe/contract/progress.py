@@ -89,9 +89,15 @@ class StoredProgress(Document):
     base_mark: str | None = None
     """Which run had put the group there, by `mark_of`."""
 
-    def is_of(self, run_key: str, planned_at: str) -> bool:
-        """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too."""
-        return self.run_key == run_key and (self.lease is None or self.lease.planned_at == planned_at)
+    @property
+    def planned_at(self) -> str | None:
+        """When the plan of its run was made."""
+        return self.lease.planned_at if self.lease else None
+
+    def is_of(self, run_key: str | None, planned_at: str | None) -> bool:
+        """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too; where
+        only one of the two says when it was planned, the key decides."""
+        return self.run_key == run_key and (None in (planned_at, self.planned_at) or self.planned_at == planned_at)
 
     def is_based_on(self, committed: int | None, committed_by: str | None) -> bool:
         """Whether the group still is where this run found it. Somebody who has reset it to that very offset has left no

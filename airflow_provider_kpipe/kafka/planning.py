@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.completed_offsets import Spans
 from airflow_provider_kpipe.contract.offsets import At, PartitionRange
+from airflow_provider_kpipe.contract.ownership import completed_by, completed_in_pieces
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import MOST_WRITERS, Plan, progress_group_of
 from airflow_provider_kpipe.contract.progress import StoredProgress
@@ -32,13 +32,16 @@ def make_plan(
         topic = positions.topic(source.topic)
         moments = [limit.timestamp_ms for limit in (wishes.start, wishes.end) if isinstance(limit, At)]
         ends = positions.latest(topic, source.isolation_level)
+        committed = positions.group_offsets(group, topic.name, topic.partitions)
+        stored, beyond = stored_of(positions, group, topic)
         snapshot = Snapshot(
             topic=topic.name,
             earliest=positions.earliest(topic, source.isolation_level),
             latest=ends,
             at={moment: positions.at(topic, moment, source.isolation_level, ends) for moment in moments},
-            committed=positions.group_offsets(group, topic.name, topic.partitions),
-            **stored_of(positions, group, topic),
+            committed=committed,
+            stored=stored,
+            beyond=beyond,
             published=published or {},
         )
     ranges = plan_ranges(wishes, snapshot)
@@ -61,28 +64,23 @@ def make_plan(
     )
 
 
-def stored_of(positions: Positions, group: str, topic: Topic) -> dict[str, Any]:
-    """What the last run has stored, where it had cut a partition into pieces taken together."""
+def stored_of(positions: Positions, group: str, topic: Topic) -> tuple[Mapping[int, GroupOffset], Mapping[int, Spans]]:
+    """What the last run has stored, where it had cut a partition into pieces taken together, and the spans above."""
     stored = positions.group_offsets(progress_group_of(group), topic.name, topic.partitions)
     beyond = {}
     for partition, held in stored.items():
         found = StoredProgress.read_text(held.metadata)
         if found is None or (found.slots == 1 and not found.done):
             continue
-        completed = CompletedOffsets(found.start, [(found.start, held.offset)])
-        for first, after in (*found.done, *_pieces(positions, group, topic, partition, found)):
-            completed.add(first, after)
+        groups = [progress_group_of(group, slot) for slot in range(1, found.slots)]
+        pieces = [positions.group_offsets(each, topic.name, [partition]).get(partition) for each in groups]
+        in_pieces = completed_in_pieces(
+            found.run_key, found.planned_at, ((each.offset, each.metadata) for each in pieces if each)
+        )
+        completed = completed_by(found, held.offset, in_pieces, found.start)
         stored[partition] = GroupOffset(completed.next_offset, held.metadata)
         beyond[partition] = completed.beyond
-    return {"stored": stored, "beyond": beyond}
-
-
-def _pieces(positions: Positions, group: str, topic: Topic, partition: int, found: StoredProgress) -> Iterator[Span]:
-    for slot in range(1, found.slots):
-        held = positions.group_offsets(progress_group_of(group, slot), topic.name, [partition]).get(partition)
-        progress = StoredProgress.read_text(held.metadata) if held else None
-        if held and progress and progress.run_key == found.run_key:
-            yield progress.start, held.offset
+    return stored, beyond
 
 
 def group_of(pipeline: KafkaPipeline, wishes: Wishes, run_key: str, publish: bool) -> str:

@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.ownership import take_on, takes_over
+from airflow_provider_kpipe.contract.ownership import completed_in_pieces, take_on, takes_over
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
 from kpipe_engine.lane import Lane
@@ -22,6 +22,8 @@ class _PiecesBefore(NamedTuple):
     """A run before ours had the partition in pieces, which may still be at work."""
 
     run_key: str | None
+    planned_at: str | None
+    """When its plan was made, where that is known."""
     slots: int
     counts: bool
     """Whether our run goes on from what they have done."""
@@ -94,8 +96,8 @@ class Ownership:
         counts = ours or takes_over(planned, self._plan, found)
         if found.unsettled_slots > 1:
             # Whoever took the partition on did not come to the end of it.
-            return _PiecesBefore(found.took_over, found.unsettled_slots, counts)
-        return _PiecesBefore(found.run_key, 1 if ours else found.slots, counts)
+            return _PiecesBefore(found.took_over, None, found.unsettled_slots, counts)
+        return _PiecesBefore(found.run_key, found.planned_at, 1 if ours else found.slots, counts)
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
         claimed = StoredProgress.read_text(claim.metadata)
@@ -121,13 +123,9 @@ class Ownership:
 
     def _completed_in_pieces(self, partition: int, before: _PiecesBefore) -> list[Span]:
         """What a run before has completed beyond its first piece, if that counts for ours."""
-        completed = []
-        for slot in range(1, before.slots) if before.counts else ():
-            held = self._held([partition], slot)[partition]
-            progress = StoredProgress.read_text(held.metadata)
-            if progress is not None and progress.run_key == before.run_key:
-                completed.append((progress.start, held.offset))
-        return completed
+        slots = range(1, before.slots) if before.counts else ()
+        held = [self._held([partition], slot)[partition] for slot in slots]
+        return completed_in_pieces(before.run_key, before.planned_at, ((each.offset, each.metadata) for each in held))
 
     def _fence(self, partition: int, slots: int) -> None:
         """The writers of all pieces beyond the first, which our own writer has fenced."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pipelines import Bench
-from topics import committed, fill, numbered, read_all
+from topics import commit, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import Job
@@ -118,6 +118,24 @@ def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker:
             assert piece(bench, plan, slot).run()[0].complete
         assert bench.checkpoint(plan).complete
     assert sorted(ids(bench)) == sorted([*range(100), *range(100)])
+
+
+def test_pieces_of_a_run_that_had_the_same_key_are_not_its_own(broker: SandboxBroker) -> None:
+    """The group is reset, the DAG run deleted and triggered again, and killed before any but its first piece begins."""
+    bench = make(broker)
+    for hour in (10, 11):
+        plan = at(bench.plan(run_key="once"), hour)
+        claim(bench, plan)
+        if hour == 10:
+            piece(bench, plan, 2).run()
+            commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
+
+    following = at(bench.plan(run_key="next"), 12)
+    claim(bench, following)
+    read = [piece(bench, following, slot).run()[0].counts.read for slot in range(4)]
+
+    assert (following.ranges[0].start, following.ranges[0].done) == (0, ())
+    assert read == [25, 25, 25, 25]
 
 
 def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:

@@ -9,7 +9,7 @@ from plans import plan_of
 
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.ownership import counts_for, take_on
+from airflow_provider_kpipe.contract.ownership import completed_in_pieces, counts_for, take_on
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress, mark_of
 
 RANGE = PartitionRange(0, 100, 200, 100)
@@ -116,3 +116,18 @@ def test_what_is_stored_counts_for_whoever_finds_the_group_where_that_run_left_i
     assert not counts_for(found, committed, committed_by, continues_group=False)
     window = dataclasses.replace(found, continues_group=False)
     assert not counts_for(window, committed, committed_by, continues_group=True)
+
+
+def test_of_what_lies_in_the_groups_of_pieces_only_that_of_the_run_counts() -> None:
+    pieces = [
+        (150, held("theirs", Lease(BEFORE, "a", 0))),
+        (160, held("theirs", None)),
+        (170, held("theirs", Lease(AFTER, "a", 0))),
+        (180, held("mine", Lease(BEFORE, "a", 0))),
+        (190, "their own words"),
+        (-1001, None),
+    ]
+    assert completed_in_pieces("theirs", BEFORE, pieces) == [(100, 150), (100, 160)]
+    # Of a run before the one before, only the key is known.
+    assert completed_in_pieces("theirs", None, pieces) == [(100, 150), (100, 160), (100, 170)]
+    assert completed_in_pieces(None, None, pieces) == []
