@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, P
 from airflow_provider_kpipe.contract.ownership import takes_over
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
-from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 
 log = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
     5. Read it back.
     """
     with Positions(settings) as positions:
-        check_topic(positions, plan)
+        positions.check_topic(plan)
         _check_members(positions, plan)
         progress = positions.progress(plan)
         before = _held(positions, plan)
@@ -53,15 +53,6 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
         topic=plan.topic,
         partitions=tuple(_record(each, after.get(each.range.partition)) for each in progress),
     )
-
-
-def check_topic(positions: Positions, plan: Plan) -> None:
-    found = positions.topic(plan.topic)
-    if found.id != plan.topic_id:
-        raise StalePlanError(
-            f"topic {plan.topic!r} was made anew since it was planned (its id was {plan.topic_id}, now it is "
-            f"{found.id}): the offsets of the plan mean other records; start a new run"
-        )
 
 
 def _check_members(positions: Positions, plan: Plan) -> None:

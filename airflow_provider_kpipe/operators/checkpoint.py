@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.operators.failures import failing_for_good
-from airflow_provider_kpipe.operators.run import read_plan
+from airflow_provider_kpipe.operators.handover import read_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

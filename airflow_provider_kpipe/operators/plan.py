@@ -18,6 +18,7 @@ from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import frozen
+from airflow_provider_kpipe.operators.handover import run_key_of
 from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
 
 if TYPE_CHECKING:
@@ -146,11 +147,3 @@ class KpipePlanOperator(BaseOperator):
             self.log.info("  partition %d: [%d, %d) %s offsets", each.partition, each.start, each.end, f"{len(each):,}")
         if not plan.pending:
             self.log.info("There is nothing to read: the run will be skipped")
-
-
-def run_key_of(context: Context) -> str:
-    """Names one run of one pipeline: the same on every try and after every clear."""
-    instance = context["ti"]
-    map_index = instance.map_index
-    mapped = f"[{map_index}]" if map_index is not None and map_index >= 0 else ""
-    return f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{mapped}"

@@ -29,7 +29,7 @@ from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.forms import filled_in
 from airflow_provider_kpipe.operators.frozen import frozen
-from airflow_provider_kpipe.operators.plan import run_key_of
+from airflow_provider_kpipe.operators.handover import run_key_of
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
 from airflow_provider_kpipe.spark.job_run import new_attempt
 

@@ -12,8 +12,8 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
 from airflow_provider_kpipe.spark.job_run import new_attempt
 
@@ -76,16 +76,3 @@ def _seconds(time_given: timedelta | float | None) -> float | None:
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0):
         raise ValueError(f"max_run_time={time_given!r}: use a timedelta, or seconds above 0")
     return seconds
-
-
-def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
-    """The plan from XCom, if it is one of this pipeline."""
-    if document is None:
-        raise StalePlanError(f"pipeline {pipeline.name!r} has no plan: the plan task did not succeed")
-    plan = Plan.from_json(document)
-    if (plan.pipeline, plan.topic) != (pipeline.name, pipeline.source.topic):
-        raise StalePlanError(
-            f"the plan is for pipeline {plan.pipeline!r} over {plan.topic!r}, and this task runs {pipeline.name!r} "
-            f"over {pipeline.source.topic!r}: give both tasks the same pipeline, and start a new run"
-        )
-    return plan

@@ -10,13 +10,14 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import Explicit, parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.draining import DrainTarget, PartitionDrain, look, summary
+from airflow_provider_kpipe.kafka.draining import PartitionDrain, look, summary
 from airflow_provider_kpipe.operators.failures import failing_for_good
-from airflow_provider_kpipe.operators.run import read_plan
+from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.rendered import rendered, whole_numbers
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 

@@ -16,7 +16,6 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.exceptions import IncompleteRunError, YieldedRunError
-from airflow_provider_kpipe.kafka.committer import check_topic
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions
@@ -65,7 +64,7 @@ class JobRun:
     def run(self) -> list[PartitionProgress]:
         """How far every range has come when the job has ended, however it has ended."""
         with Positions(self._kafka.source) as positions:
-            check_topic(positions, self._job.plan)
+            positions.check_topic(self._job.plan)
             self._submit()
             progress = positions.progress(self._job.plan)
         log.info("Run %s:\n%s", self._job.plan.run_key, table(progress))

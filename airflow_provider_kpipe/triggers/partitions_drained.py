@@ -8,9 +8,10 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.draining import DrainTarget, look, summary
+from airflow_provider_kpipe.kafka.draining import look, summary
 
 
 class PartitionsDrainedTrigger(BaseTrigger):

@@ -11,10 +11,11 @@ from jobs import wait_for
 from pipelines import Bench
 from topics import Sent, commit, commits, committed, fill, numbered
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import Committed, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import GroupInUseError, GroupMovedError, StalePlanError
-from airflow_provider_kpipe.kafka.draining import DrainTarget, look
+from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 

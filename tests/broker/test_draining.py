@@ -8,8 +8,9 @@ import pytest
 from pipelines import Bench
 from topics import Sent, commit, fill
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.draining import DrainTarget, look
+from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

@@ -91,6 +91,25 @@ def test_nothing_shipped_or_shared_imports_airflow() -> None:
     assert [file for file in shared for name in imports(file) if name.partition(".")[0] == "airflow"] == []
 
 
+def reached(file: Path) -> set[str]:
+    """What a module imports, and what our modules that it imports do."""
+    found: set[str] = set()
+    left = [file]
+    while left:
+        for name in set(imports(left.pop())) - found:
+            found.add(name)
+            # What is imported is a module, or something in one.
+            paths = [CHECKOUT / each.replace(".", "/") for each in (name, name.rpartition(".")[0])]
+            left += [path.with_suffix(".py") for path in paths if path.with_suffix(".py").is_file()]
+    return found
+
+
+@pytest.mark.parametrize("room", ["operators", "sensors", "triggers"])
+def test_only_what_submits_a_job_imports_spark(room: str) -> None:
+    files = {file.stem for file in modules(PACKAGE / room) for name in reached(file) if ".apache.spark." in name}
+    assert files == ({"run", "redrive"} if room == "operators" else set())
+
+
 def test_only_the_sandbox_imports_the_sandbox() -> None:
     others = [file for file in (*modules(PACKAGE), *modules(ENGINE)) if PACKAGE / "sandbox" not in file.parents]
     assert [file for file in others for name in imports(file) if name.startswith(f"{OURS}.sandbox")] == []

@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as module
-from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator, run_key_of
+from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator
 
 MakePlan = Callable[..., Plan]
 
@@ -129,20 +129,6 @@ def test_every_wish_may_be_a_template() -> None:
         "max_records",
         "max_records_per_partition",
     }
-
-
-@pytest.mark.parametrize(
-    ("map_index", "run_key"),
-    [
-        (-1, "dag/manual__2026/orders.plan"),
-        (None, "dag/manual__2026/orders.plan"),
-        (0, "dag/manual__2026/orders.plan[0]"),
-        (7, "dag/manual__2026/orders.plan[7]"),
-    ],
-)
-def test_a_run_key_names_the_task_of_the_run_and_its_map_index(context: Any, map_index: Any, run_key: str) -> None:
-    context["ti"].map_index = map_index
-    assert run_key_of(context) == run_key
 
 
 def test_a_plan_is_asked_for_under_the_key_of_its_run(operator: Any, context: Any, asked: Any) -> None:

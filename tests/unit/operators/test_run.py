@@ -12,9 +12,8 @@ from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import IncompleteRunError, StalePlanError
-from airflow_provider_kpipe.operators.run import KpipeRunOperator, read_plan
+from airflow_provider_kpipe.operators.run import KpipeRunOperator
 from airflow_provider_kpipe.spark import job_operator, job_run
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
 
@@ -43,7 +42,7 @@ class World:
     ) -> None:
         pass
 
-    def check_topic(self, positions: Any, plan: Plan) -> None:
+    def check_topic(self, plan: Plan) -> None:
         if self.stale:
             raise self.stale
 
@@ -83,7 +82,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(job_operator.KpipeHook, "get_registry", lambda self: {})
     for name in ("Positions", "Submission", "ProgressLog"):
         monkeypatch.setattr(job_run, name, stand_in)
-    monkeypatch.setattr(job_run, "check_topic", stand_in.check_topic)
     monkeypatch.setattr(job_run, "request_stop", stand_in.request_stop)
     monkeypatch.setattr(job_run, "end_open_transactions", stand_in.end_open_transactions)
     return stand_in
@@ -94,29 +92,6 @@ def run(pipeline: KafkaPipeline, context: Any) -> Callable[..., Any]:
     return lambda plan, **more: KpipeRunOperator(
         task_id="run", **{"pipeline": pipeline, "plan": plan and plan.to_json(), **more}
     ).execute(context)
-
-
-def test_the_plan_of_this_pipeline_is_read(pipeline: KafkaPipeline, plan: MakePlan) -> None:
-    assert read_plan(plan((0, 5)).to_json(), pipeline) == plan((0, 5))
-
-
-def test_no_plan_is_refused(pipeline: KafkaPipeline) -> None:
-    with pytest.raises(StalePlanError, match="pipeline 'orders' has no plan: the plan task did not succeed"):
-        read_plan(None, pipeline)
-
-
-@pytest.mark.parametrize("document", [{}, "plan", [], {"schema_version": 9}], ids=repr)
-def test_what_is_no_plan_is_refused(pipeline: KafkaPipeline, document: Any) -> None:
-    with pytest.raises(DocumentError, match=r"^Plan"):
-        read_plan(document, pipeline)
-
-
-@pytest.mark.parametrize("changes", [{"pipeline": "returns"}, {"topic": "returns"}], ids=repr)
-def test_the_plan_of_another_pipeline_is_refused(
-    pipeline: KafkaPipeline, plan: MakePlan, changes: dict[str, str]
-) -> None:
-    with pytest.raises(StalePlanError, match=r"the plan is for pipeline .*'returns'.* this task runs 'orders'"):
-        read_plan(plan((0, 5), **changes).to_json(), pipeline)
 
 
 @pytest.mark.parametrize(

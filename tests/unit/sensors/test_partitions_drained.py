@@ -9,11 +9,12 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from plans import plan_of
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, UnknownTopicError
-from airflow_provider_kpipe.kafka.draining import DrainTarget, PartitionDrain
+from airflow_provider_kpipe.kafka.draining import PartitionDrain
 from airflow_provider_kpipe.sensors import partitions_drained as module
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger

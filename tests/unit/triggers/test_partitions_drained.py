@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, UnknownTopicError
-from airflow_provider_kpipe.kafka.draining import DrainTarget, PartitionDrain
+from airflow_provider_kpipe.kafka.draining import PartitionDrain
 from airflow_provider_kpipe.triggers import partitions_drained as module
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 

@@ -1,0 +1,33 @@
+"""What the tasks of one run have in common: its key, and the plan that one of them hands to the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import StalePlanError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+def run_key_of(context: Context) -> str:
+    """Names one run of one pipeline: the same on every try and after every clear."""
+    instance = context["ti"]
+    map_index = instance.map_index
+    mapped = f"[{map_index}]" if map_index is not None and map_index >= 0 else ""
+    return f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{mapped}"
+
+
+def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
+    """The plan from XCom, if it is one of this pipeline."""
+    if document is None:
+        raise StalePlanError(f"pipeline {pipeline.name!r} has no plan: the plan task did not succeed")
+    plan = Plan.from_json(document)
+    if (plan.pipeline, plan.topic) != (pipeline.name, pipeline.source.topic):
+        raise StalePlanError(
+            f"the plan is for pipeline {plan.pipeline!r} over {plan.topic!r}, and this task runs {pipeline.name!r} "
+            f"over {pipeline.source.topic!r}: give both tasks the same pipeline, and start a new run"
+        )
+    return plan
