@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias
 
+from airflow_provider_kpipe.contract.choices import check_choice
 from airflow_provider_kpipe.contract.plan import IsolationLevel
 from airflow_provider_kpipe.contract.policies import IMPORT_PATH, DeadLetterBudget, RetryPolicy, check_on_fault
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
@@ -45,8 +46,8 @@ class KafkaSource:
 
     def __post_init__(self) -> None:
         check_topic(self.topic, "source")
-        _check_choice("KafkaSource.isolation_level", self.isolation_level, IsolationLevel)
-        _check_choice("KafkaSource.on_data_loss", self.on_data_loss, OnDataLoss)
+        check_choice("KafkaSource.isolation_level", self.isolation_level, IsolationLevel, PipelineError)
+        check_choice("KafkaSource.on_data_loss", self.on_data_loss, OnDataLoss, PipelineError)
         if self.correlation_header == "":
             raise PipelineError("correlation_header is empty: name a header, or leave it out")
 
@@ -73,8 +74,8 @@ class KafkaDestination:
         if isinstance(self.drop_headers, str):
             raise PipelineError(f"drop_headers={self.drop_headers!r} must be a list of names, not one string")
         object.__setattr__(self, "drop_headers", tuple(self.drop_headers))
-        _check_choice("KafkaDestination.partitioner", self.partitioner, Partitioner)
-        _check_choice("KafkaDestination.compression", self.compression, Compression)
+        check_choice("KafkaDestination.partitioner", self.partitioner, Partitioner, PipelineError)
+        check_choice("KafkaDestination.compression", self.compression, Compression, PipelineError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ class KafkaDeadLetter:
 
     def __post_init__(self) -> None:
         check_topic(self.topic, "dead letter")
-        _check_choice("KafkaDeadLetter.dialect", self.dialect, DeadLetterDialect)
-        _check_choice("KafkaDeadLetter.format", self.format, DeadLetterFormat)
+        check_choice("KafkaDeadLetter.dialect", self.dialect, DeadLetterDialect, PipelineError)
+        check_choice("KafkaDeadLetter.format", self.format, DeadLetterFormat, PipelineError)
         if self.mapper is not None:
             self._check_mapper(self.mapper)
 
@@ -139,7 +140,7 @@ class KafkaPipeline(Document):
         for path in self.segments:
             if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
                 raise PipelineError(f"segment {path!r} of pipeline {self.name!r} is no import path: use 'module:name'")
-        _check_choice("KafkaPipeline.delivery", self.delivery, Delivery)
+        check_choice("KafkaPipeline.delivery", self.delivery, Delivery, PipelineError)
         check_on_fault(self.on_fault, self.dead_letter is not None)
         DeadLetterBudget(self.max_dead_letters, self.max_dead_letter_ratio)
         self._check_topics()
@@ -214,8 +215,3 @@ def check_topic(topic: str, role: str) -> None:
         raise PipelineError(
             f"{role} topic {topic!r}: a topic has 1 to {LONGEST_TOPIC} of the characters a-z A-Z 0-9 . _ -"
         )
-
-
-def _check_choice(name: str, value: Any, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise PipelineError(f"{name}={value!r}: use one of {', '.join(map(repr, get_args(choices)))}")

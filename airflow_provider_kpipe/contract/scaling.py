@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
+
+from airflow_provider_kpipe.contract.choices import check_choice
 
 ExecutionMode: TypeAlias = Literal[
     "preserve_partition_order", "parallelize_across_partitions", "relax_ordering_within_partition"
@@ -42,8 +44,8 @@ class PartitionScaling:
     events_topic: str | None = None
 
     def __post_init__(self) -> None:
-        _check_choice("execution_mode", self.execution_mode, ExecutionMode)
-        _check_choice("rebalance_mode", self.rebalance_mode, RebalanceMode)
+        check_choice("execution_mode", self.execution_mode, ExecutionMode, ScalingError)
+        check_choice("rebalance_mode", self.rebalance_mode, RebalanceMode, ScalingError)
         most = self.max_concurrent_partitions
         if most is not None and (type(most) is not int or most < 1):
             raise ScalingError(f"max_concurrent_partitions={most!r}: use a whole number from 1, or None for no limit")
@@ -79,8 +81,3 @@ class PartitionScaling:
     @property
     def drains(self) -> bool:
         return self.rebalance_mode == "drain_and_yield"
-
-
-def _check_choice(name: str, value: Any, choices: Any) -> None:
-    if value not in get_args(choices):
-        raise ScalingError(f"{name}={value!r}: use one of {', '.join(map(repr, get_args(choices)))}")
