@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 class KpipeHook(BaseHook):
     """Reads a Kafka connection, such as the Kafka provider's: its extra holds librdkafka settings."""
 
-    conn_name_attr = "kafka_conn_id"
-    default_conn_name = "kafka_default"
-    conn_type = "kafka"
-    hook_name = "Apache Kafka"
-
-    def __init__(self, kafka_conn_id: str = default_conn_name) -> None:
+    def __init__(self, kafka_conn_id: str = "kafka_default") -> None:
         super().__init__()
         self.kafka_conn_id = kafka_conn_id
 
