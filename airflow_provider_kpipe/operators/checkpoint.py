@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, TriggerRule
@@ -73,3 +74,10 @@ class KpipeCheckpointOperator(BaseOperator):
                 each.counts.written,
                 each.counts.dead_lettered,
             )
+        counted = asdict(checkpoint.totals)
+        named = counted.pop("named")
+        self.log.info(
+            "all of %r: %s",
+            checkpoint.topic,
+            ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in (*counted.items(), *named.items())),
+        )

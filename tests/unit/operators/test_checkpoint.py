@@ -80,6 +80,20 @@ def test_what_was_published_is_recorded(
     assert published == [planned]
 
 
+def test_the_log_ends_with_what_was_counted_in_all_partitions(
+    execute: Any, plan: MakePlan, answer: Answer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parts = [Counts(700, 600, 50, 40, 10, 3, 0, {"refunds": 2}), Counts(800, 800, named={"refunds": 1, "read": 5})]
+    made = [PartitionCheckpoint(at, 0, 10, 10, True, None, counts) for at, counts in enumerate(parts)]
+    answer(checkpoint(*made))
+    execute(plan((0, 10), (0, 10)).to_json())
+    *_, last = capfd.readouterr().out.splitlines()
+    assert (
+        "all of 'orders': read 1,500, written 1,400, dead lettered 50, filtered 40, skipped 10, retried 3, lost 0, "
+        "read 5, refunds 3 "
+    ) in last
+
+
 def test_a_run_that_stopped_half_way_is_recorded_and_then_fails_for_good(
     execute: Any, plan: MakePlan, answer: Answer, context: Any
 ) -> None:
