@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
+from airflow_provider_kpipe.kafka.refusals import passes, remedy
 
 READ_RECORDS = 10_000
 READ_SECONDS = 0.1
@@ -37,8 +38,11 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
         consumer.assign([TopicPartition(topic, planned.partition, planned.start)])
         yield from _read(consumer, topic, planned)
     except KafkaException as failure:
-        raise KpipeError(
-            f"partition {planned.partition} of {topic!r} cannot be read from {planned.start}: {failure.args[0].str()}"
+        error: KafkaError = failure.args[0]
+        kind = KafkaUnavailableError if passes(error) else KpipeError
+        raise kind(
+            f"partition {planned.partition} of {topic!r} cannot be read from {planned.start} ({error.str()}): "
+            f"{remedy(error)}"
         ) from failure
     finally:
         consumer.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Mapping, Sequence
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
 from airflow_provider_kpipe.contract.ownership import takes_over
@@ -13,6 +13,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
+from airflow_provider_kpipe.kafka.refusals import remedy
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +153,11 @@ def _commit(settings: Mapping[str, str], plan: Plan, targets: Mapping[int, Group
         # From outside the group, as a client that is no member: the broker refuses it if members came meanwhile.
         answers = consumer.commit(offsets=offsets, asynchronous=False)
     except KafkaException as failure:
-        raise CommitError(f"group {plan.group!r}: the broker refused the commit: {failure.args[0].str()}") from failure
+        error: KafkaError = failure.args[0]
+        raise CommitError(
+            f"group {plan.group!r}: the broker refused to commit offsets of {plan.topic!r} ({error.str()}): "
+            f"{remedy(error)}; then run the checkpoint again"
+        ) from failure
     finally:
         consumer.close()
     refused = [answer for answer in answers or [] if answer.error is not None]

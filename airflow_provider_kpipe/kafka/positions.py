@@ -20,6 +20,7 @@ from airflow_provider_kpipe.exceptions import (
     StalePlanError,
     UnknownTopicError,
 )
+from airflow_provider_kpipe.kafka.refusals import passes, remedy
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -29,23 +30,6 @@ _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
 }
-# Nobody is there, or a leader or a coordinator is just moving to another broker.
-_NOT_ANSWERING = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._TIMED_OUT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._RESOLVE,
-        KafkaError._WAIT_COORD,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +101,23 @@ class Positions:
             settings = {**self._settings, "group.id": group, "enable.auto.commit": False}
             consumer = self._consumers[group] = _client(Consumer, settings)
         asked = [TopicPartition(topic, partition) for partition in partitions]
-        answers = self._ask(lambda: consumer.committed(asked, timeout=self._answer_seconds), f"about group {group!r}")
+        answers = self._ask(lambda: self._committed(consumer, asked), f"about group {group!r}")
         for answer in answers:
             if answer.error is not None:
                 about = f"about partition {answer.partition} of {topic!r} in group {group!r}"
                 raise self._failure(answer.error, about)
         return {each.partition: GroupOffset(each.offset, each.metadata) for each in answers if each.offset >= 0}
+
+    def _committed(self, consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+        try:
+            return consumer.committed(asked, timeout=self._answer_seconds)
+        except KafkaException:
+            # A client that is not allowed to find the group's coordinator goes on asking, and says so only here.
+            told = consumer.poll(0)
+            error = told.error() if told else None
+            if error is None:
+                raise
+            raise KafkaException(error) from None
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
         """How far the run of a plan has come, in the order of its ranges."""
@@ -183,12 +178,12 @@ class Positions:
             raise self._failure(error, about) from failure
 
     def _failure(self, error: KafkaError, about: str) -> KpipeError:
-        if error.code() in _NOT_ANSWERING:
-            return KafkaUnavailableError(
-                f"the Kafka cluster at {self._where} does not answer {about} ({error.str()}): see that it is up "
-                "and that bootstrap.servers and security.protocol of the connection are right"
-            )
-        return KpipeError(f"the Kafka cluster at {self._where} gives no answer {about}: {error.str()}")
+        if passes(error):
+            said = f"the Kafka cluster at {self._where} does not answer {about} ({error.str()}): {remedy(error)}"
+            return KafkaUnavailableError(said)
+        return KpipeError(
+            f"the Kafka cluster at {self._where} gives no answer {about} ({error.str()}): {remedy(error)}"
+        )
 
     @property
     def _where(self) -> str:

@@ -9,11 +9,13 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from topics import Sent, fill
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
+from airflow_provider_kpipe.kafka import bounded_reader
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from airflow_provider_kpipe.sandbox.broker import free_ports
 
 MakeTopic = Callable[..., str]
 
@@ -73,3 +75,10 @@ def test_a_range_that_has_left_the_topic_is_an_error_that_names_it(
     settings = {"bootstrap.servers": broker.bootstrap_servers}
     with pytest.raises(KpipeError, match=f"partition 0 of '{topic}' cannot be read from 5"):
         list(read_range(settings, topic, PartitionRange(0, 5, 9, None)))
+
+
+def test_a_cluster_that_does_not_answer_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_reader, "STALL_SECONDS", 0.5)
+    (port,) = free_ports(1)
+    with pytest.raises(KafkaUnavailableError, match=r"'orders' cannot be read from 5 .*: see that the cluster is up"):
+        list(read_range({"bootstrap.servers": f"127.0.0.1:{port}"}, "orders", PartitionRange(0, 5, 9, None)))

@@ -35,6 +35,7 @@ class FakeConsumer:
 
     error: KafkaError
     fails: bool
+    told: KafkaError | None = None
 
     def __init__(self, settings: Any) -> None:
         pass
@@ -43,6 +44,9 @@ class FakeConsumer:
         if self.fails:
             raise KafkaException(self.error)
         return [SimpleNamespace(partition=3, offset=-1001, metadata=None, error=self.error)]
+
+    def poll(self, timeout: float) -> SimpleNamespace | None:
+        return SimpleNamespace(error=lambda: self.told) if self.told else None
 
     def close(self) -> None:
         pass
@@ -66,6 +70,19 @@ def test_only_an_error_that_passes_is_worth_another_try(
         in str(failure.value)
     )
     assert error.str() in str(failure.value)
+
+
+def test_a_client_that_may_not_find_the_group_says_so_instead_of_that_it_waited(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "Consumer", FakeConsumer)
+    monkeypatch.setattr(FakeConsumer, "fails", True, raising=False)
+    monkeypatch.setattr(FakeConsumer, "error", KafkaError(KafkaError._TIMED_OUT), raising=False)
+    monkeypatch.setattr(FakeConsumer, "told", KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    with Positions(SETTINGS) as positions, pytest.raises(KpipeError) as failure:
+        positions.group_offsets("orders", "orders.in", [3])
+    assert "gives no answer about group 'orders' (" in str(failure.value)
+    assert "): allow the connection's user to read the group" in str(failure.value)
 
 
 @pytest.mark.parametrize(
