@@ -25,8 +25,9 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
             "fetch.wait.max.ms": 50,
             "log_level": 3,
             **settings,
-            # It never joins the group, and stores nothing in it.
-            "group.id": "kpipe.reader",
+            # It never joins the group, and stores nothing in it. Only redrives read like this: the name is one of
+            # theirs, because the connection's user has to be allowed to look for the group's coordinator.
+            "group.id": "kpipe.redrive.reader",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
