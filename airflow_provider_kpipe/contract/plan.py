@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.strict_json import Document
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
 PROGRESS_SUFFIX = ".kpipe"
-# To become the writer of a partition takes a broker 60 ms: those of a topic with thousands share some.
+# To become the writer of a partition takes 20 ms: those of a topic with thousands share some.
 MOST_WRITERS = 100
 
 

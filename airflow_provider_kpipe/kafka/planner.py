@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Offsets = Mapping[int, int]
 
 MOST_PIECES = 16
-# A piece has a writer of its own, which takes a tenth of a second to come up.
+# A piece has a writer and readers of its own, which take some tens of milliseconds to come up.
 SHORTEST_PIECE = 20_000
 
 

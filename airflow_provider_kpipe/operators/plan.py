@@ -31,9 +31,9 @@ class KpipePlanOperator(BaseOperator):
     """Resolves wishes about offsets into ranges, once per DAG run, and returns the plan as XCom.
 
     :param pipeline: what to run
-    :param start: where to start: 'committed' (the default; 'committed-or-latest' and 'committed-or-error' say
-        what a partition without a committed offset means), 'earliest', 'latest', a moment, or an offset per
-        partition
+    :param start: where to start: 'committed' (the default; 'committed-or-earliest', 'committed-or-latest' and
+        'committed-or-error' say what a partition without a committed offset means), 'earliest', 'latest', a moment,
+        or an offset per partition
     :param end: where to end: 'latest', a moment, or an offset per partition
     :param partitions: only these partitions
     :param max_records: no more offsets than this in one run, shared fairly among the partitions
