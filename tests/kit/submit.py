@@ -10,6 +10,8 @@ from pathlib import Path
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.spark.submission import Submission
 
+PY_FILES = ("orders_kit.py", "waiting_kit.py", "whereabouts_kit.py")
+
 
 def main() -> None:
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
@@ -21,7 +23,7 @@ def main() -> None:
         conn_id="spark_test",
         name="kpipe test",
         spark_conf={},
-        py_files=[str(Path(__file__).with_name(name)) for name in ("orders_kit.py", "waiting_kit.py")],
+        py_files=[str(Path(__file__).with_name(name)) for name in PY_FILES],
         submit_options={},
     ) as submission:
         submission.run()

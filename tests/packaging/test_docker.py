@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import os
 import re
@@ -10,16 +9,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import yaml
-
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from spark_services import spark_services
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKERFILE = CHECKOUT / "docker" / "Dockerfile"
@@ -208,34 +203,8 @@ def test_both_environments_speak_the_same_spark(workshop: Workshop) -> None:
 
 
 def test_spark_services_find_each_other(workshop: Workshop, tmp_path: Path) -> None:
-    """By the commands of the compose file, on ports of this test, with the secret that they share."""
-    master, master_page, worker_page = map(str, free_ports(3))
-    here = {"spark-master": "127.0.0.1", "7077": master, "8090": master_page, "8091": worker_page}
-    variables = {
-        **variables_of(workshop, "spark-environment"),
-        "_SPARK_AUTH_SECRET": "of this test",
-        "SPARK_CONF_DIR": str(DOCKERFILE.parent),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(tmp_path),
-    }
-    services = yaml.safe_load((DOCKERFILE.parent / "compose.yaml").read_text())["services"]
-    with contextlib.ExitStack() as running, (tmp_path / "log").open("wb") as log:
-        for name, said in (("spark-master", '"aliveworkers" : 0'), ("spark-worker", '"aliveworkers" : 1')):
-            command = re.sub("|".join(here), lambda found: here[found[0]], services[name]["command"])
-            process = subprocess.Popen(shlex.split(command), env=variables, stdout=log, stderr=subprocess.STDOUT)
-            running.enter_context(process)
-            running.callback(process.kill)
-            wait_for_page(f"http://127.0.0.1:{master_page}/json/", said, tmp_path / "log")
-
-
-def wait_for_page(address: str, text: str, log: Path) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=5) as page:
-            if text in page.read().decode():
-                return
-        time.sleep(0.2)
-    raise AssertionError(f"{address} did not say {text}:\n{log.read_text()}")
+    with spark_services(variables_of(workshop, "spark-environment"), tmp_path) as running:
+        assert '"aliveworkers" : 1' in running.state()
 
 
 def test_images_start_from_one_pinned_python(stages: dict[str, Stage]) -> None:

@@ -1,0 +1,65 @@
+"""A run on a cluster, whose executors have nothing but what is sent along, and share a secret with the driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jobs import run_job
+from pipelines import Bench
+from spark_services import SparkServices, spark_services
+from topics import committed, fill, numbered, read_all
+
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+PARTITIONS = 3
+EACH = 100
+POISON = 101
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[SparkServices]:
+    java = {"JAVA_HOME": os.environ["JAVA_HOME"]} if "JAVA_HOME" in os.environ else {}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    with spark_services({**java, "PATH": path}, tmp_path) as running:
+        yield running
+
+
+def test_executors_do_the_work_with_modules_that_came_along(broker: SandboxBroker, cluster: SparkServices) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        PARTITIONS,
+        segments=["orders_kit:parse", "whereabouts_kit:says_where"],
+        delivery="exactly_once",
+    )
+    records = numbered(PARTITIONS * EACH, PARTITIONS)
+    records[POISON] = type(records[POISON])(b"{broken", b"poison", partition=POISON % PARTITIONS)
+    fill(bench.bootstrap, bench.topic, records)
+    plan = bench.plan()
+
+    code, output = run_job(bench, plan, master=cluster.master, **cluster.variables)
+
+    assert code == 0, output
+    written = read_all(bench.bootstrap, bench.output)
+    assert sorted(each.key or b"" for each in written) == sorted(
+        each.key or b"" for each in records if each.key != b"poison"
+    )
+    assert all(json.loads(each.value or b"")["seen"] for each in written)
+    # The folder that the worker gave an executor: of its application, and its own. The module was put there too.
+    for each in written:
+        ran_in = Path(each.header("ran-in"))
+        assert ran_in.parent.parent == cluster.work
+        assert Path(each.header("came-from")).is_relative_to(ran_in)
+    (dead,) = read_all(bench.bootstrap, bench.dead)
+    assert (dead.key, dead.value) == (b"poison", b"{broken")
+    with Positions(bench.settings) as positions:
+        assert [(each.state, each.next_offset) for each in positions.progress(plan)] == [("complete", EACH)] * 3
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, PARTITIONS) == {}
+    assert bench.checkpoint(plan).totals.dead_lettered == 1
+    ends = dict.fromkeys(range(PARTITIONS), EACH)
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, PARTITIONS) == ends
