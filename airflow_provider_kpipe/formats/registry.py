@@ -172,5 +172,5 @@ def needs_the_extra() -> Iterator[None]:
         yield
     except ImportError as error:
         raise ImportError(
-            f"{error}: run pip install 'airflow-provider-kpipe[schema-registry]' on the executors"
+            f"{error}: run pip install 'confluent-kafka[avro,json,protobuf,schemaregistry]' on the executors"
         ) from error

@@ -219,7 +219,7 @@ def test_without_the_extra_the_error_says_what_to_install(
     with pytest.raises(PartitionStoppedError) as stop:
         SegmentChain(["airflow_provider_kpipe.formats.avro:Read"], context).open()
     told = str(stop.value)
-    assert "pip install 'airflow-provider-kpipe[schema-registry]' on the executors" in told
+    assert "pip install 'confluent-kafka[avro,json,protobuf,schemaregistry]' on the executors" in told
     assert missing in told
 
 
