@@ -13,13 +13,7 @@ def get_provider_info() -> dict[str, Any]:
         "name": "kpipe",
         "description": "Bounded, exactly-once Kafka-to-Kafka runs on Spark.",
         "versions": [airflow_provider_kpipe.__version__],
-        "integrations": [
-            {
-                "integration-name": "kpipe",
-                "external-doc-url": "https://kafka.apache.org/documentation/",
-                "tags": ["software"],
-            }
-        ],
+        "integrations": [{"integration-name": "kpipe", "tags": ["software"]}],
         "operators": [
             {
                 "integration-name": "kpipe",
