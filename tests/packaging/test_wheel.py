@@ -108,6 +108,9 @@ def test_pins_satisfy_what_the_wheel_requires(wheel: Path, checkout: Path, pins:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = HeaderParser().parsestr(archive.read(name).decode())
     required = [Requirement(line) for line in metadata.get_all("Requires-Dist", [])]
+    if pins == "runtime":
+        # The image for Airflow has no extras: they are for executors.
+        required = [each for each in required if each.marker is None or each.marker.evaluate({"extra": ""})]
     assert required
     for requirement in required:
         assert requirement.specifier.contains(pinned[requirement.name]), requirement
