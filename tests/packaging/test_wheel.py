@@ -87,11 +87,17 @@ def test_says_who_it_is(wheel: Path) -> None:
     assert f"provider_info = {PACKAGE}.provider_info:get_provider_info" in entry_points
 
 
-def test_source_distribution_builds_the_same_wheel(distributions: Path, wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def unpacked(distributions: Path, tmp_path: Path) -> Path:
+    """The source distribution."""
     (source,) = distributions.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         archive.extractall(tmp_path, filter="data")
-    (unpacked,) = tmp_path.iterdir()
+    (folder,) = tmp_path.iterdir()
+    return folder
+
+
+def test_source_distribution_builds_the_same_wheel(unpacked: Path, wheel: Path, tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path],
         cwd=unpacked,
@@ -99,6 +105,14 @@ def test_source_distribution_builds_the_same_wheel(distributions: Path, wheel: P
         capture_output=True,
     )
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
+
+
+def test_source_distribution_has_the_files_that_its_tests_read(unpacked: Path) -> None:
+    readers = ["tests/unit/test_readme.py", "tests/unit/bench", "tests/unit/formats/test_readme.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *readers], cwd=unpacked, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("pins", ["dev", "runtime"])
