@@ -60,10 +60,10 @@ def whole_run(
     log: Path,
     watch: Watch = lambda pid: contextlib.nullcontext(),
 ) -> float:
-    """Seconds from the start of the process to its end."""
+    """Seconds from the start of the process to its end. It works in the folder of its log."""
     with log.open("ab") as output:
         begin = time.perf_counter()
-        process = _start(command, environment, subprocess.DEVNULL, output, output)
+        process = _start(command, environment, log.parent, subprocess.DEVNULL, output, output)
         with _ended_after(process), watch(process.pid):
             code = process.wait(ANSWER_SECONDS)
         seconds = time.perf_counter() - begin
@@ -73,12 +73,15 @@ def whole_run(
 
 
 class Session:
-    """A driver that stays up, and works when it is asked to: one JSON line in, one JSON line out."""
+    """A driver that stays up, and works when it is asked to: one JSON line in, one JSON line out.
+
+    It works in the folder of its log: Spark leaves a folder `artifacts` where it is started.
+    """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log = log
         with log.open("ab") as errors:
-            self._process = _start(command, environment, subprocess.PIPE, subprocess.PIPE, errors)
+            self._process = _start(command, environment, log.parent, subprocess.PIPE, subprocess.PIPE, errors)
         self._answers: Queue[dict[str, Any]] = Queue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -118,12 +121,23 @@ class Session:
 
 
 def _start(
-    command: Sequence[str], environment: Mapping[str, str], stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    stdin: int,
+    stdout: int | IO[bytes],
+    stderr: IO[bytes],
 ) -> subprocess.Popen[bytes]:
     # Killed with this process, however it ends; a session of its own makes a group that can be ended as a whole.
     launcher = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
     return subprocess.Popen(
-        [*launcher, *command], env=dict(environment), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True
+        [*launcher, *command],
+        cwd=folder,
+        env=dict(environment),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
     )
 
 
