@@ -69,8 +69,8 @@ def report(job: Job, contestant: Contestant) -> None:
         before = _spent()
         seconds = contestant.run(job)
         spent = _spent() - before
-    each = {kind: spent[kind] / count * 1e6 for kind in KINDS}
-    busy = spent.total() / seconds / (psutil.cpu_count() or 1)
+    each = {kind: spent[kind] / count for kind in KINDS}
+    busy = spent.total() / 1e6 / seconds / (psutil.cpu_count() or 1)
     shares = " ".join(f"{each[kind]:8.2f}" for kind in KINDS)
     who = f"{job.work.name}, {contestant.name}"
     sys.stdout.write(f"{who:44} {count / seconds:9,.0f} {shares} {sum(each.values()):8.2f} {busy:8.0%}\n")
@@ -85,14 +85,14 @@ def kind_of(command: Sequence[str]) -> str:
 
 
 def _spent() -> Counter[str]:
-    """Seconds of CPU so far, by kind of process."""
+    """Microseconds of CPU so far, by kind of process."""
     spent: Counter[str] = Counter()
     for process in psutil.Process().children(recursive=True):
         try:
             times, words = process.cpu_times(), process.cmdline()
         except psutil.Error:
             continue
-        spent[kind_of(words)] += times.user + times.system
+        spent[kind_of(words)] += round((times.user + times.system) * 1e6)
     return spent
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.sandbox import FAST_JVM, SandboxBroker
 from airflow_provider_kpipe.spark.application import spark_jobs_folder
 from bench.contestants.kpipe import planned_job, settings_of
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def profile(work: Work, job: Job, delivery: str) -> None:
+def profile(work: Work, job: Job, delivery: Delivery) -> None:
     from kpipe_engine.partition_worker import PartitionWorker
     from kpipe_engine.yielding import YieldOrders
 
