@@ -31,7 +31,7 @@ def drained(bench: Bench, **target: object) -> dict[int, bool]:
         "offsets": None,
         "partitions": None,
     }
-    return {each.partition: each.drained for each in look(bench.settings, DrainTarget(**{**spec, **target}))}  # type: ignore[arg-type]
+    return {each.partition: each.drained for each in look(bench.settings, DrainTarget(**{**spec, **target}))}
 
 
 def test_up_to_the_end_as_it_is_now(bench: Bench) -> None:

@@ -193,7 +193,7 @@ def test_a_registry_that_comes_back_within_the_tries_costs_nothing(broker: Sandb
     def late(*asked: Any) -> Any:
         return next(answers, None) or answer(*asked)
 
-    registry.answer = late  # type: ignore[method-assign]
+    registry.answer = late
 
     bench, progress = run(
         broker,

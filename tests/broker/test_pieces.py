@@ -44,7 +44,7 @@ def make(broker: SandboxBroker, delivery: Delivery = "exactly_once") -> Bench:
 def piece(bench: Bench, plan: Plan, slot: int, attempt: str = "first", task: int = 1) -> PartitionWorker:
     """The worker of one piece, as the tasks of a job have it."""
     pieces: Sequence[object] = plan.ranges[0].pieces
-    return PartitionWorker(Job(bench.pipeline, plan, attempt), bench.kafka, [pieces[slot]], YieldOrders(), task)  # type: ignore[list-item]
+    return PartitionWorker(Job(bench.pipeline, plan, attempt), bench.kafka, [pieces[slot]], YieldOrders(), task)
 
 
 def claim(bench: Bench, plan: Plan, attempt: str = "first") -> None:

@@ -149,7 +149,7 @@ class _WithSecret(Bench):
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"bootstrap.servers": self.bootstrap, "sasl.password": self.secret}  # type: ignore[attr-defined]
+        return {"bootstrap.servers": self.bootstrap, "sasl.password": self.secret}
 
 
 def _stored(bench: Bench, plan: Plan) -> int:

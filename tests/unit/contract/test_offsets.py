@@ -107,7 +107,7 @@ def test_the_first_moment_of_1970_is_a_moment() -> None:
 
 def test_committed_needs_to_know_what_a_missing_offset_means() -> None:
     with pytest.raises(ValueError, match="'earliest', 'latest' or 'error'"):
-        Committed("none")  # type: ignore[arg-type]
+        Committed("none")
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def raised(by: Callable[[], None]) -> BaseException:
         lambda: compile("1 +", "x", "exec"),
         lambda: {}["key"],
         lambda: no_such_name,  # noqa: F821
-        lambda: "".no_such_attribute,  # type: ignore[attr-defined]
+        lambda: "".no_such_attribute,
     ],
 )
 def test_it_says_what_python_says_each_time(by: Callable[[], None]) -> None:

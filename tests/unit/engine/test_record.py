@@ -82,7 +82,7 @@ def test_a_part_that_records_do_not_have_cannot_be_set(message: MakeMessage) -> 
     with pytest.raises(AttributeError):
         record.copy(header=[])
     with pytest.raises(AttributeError):
-        record.offset = 5  # type: ignore[attr-defined]
+        record.offset = 5
 
 
 def test_a_record_shows_where_it_is_and_not_what_is_in_it(message: MakeMessage) -> None:

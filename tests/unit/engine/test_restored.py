@@ -47,7 +47,7 @@ def test_for_the_source_it_bears_what_lets_a_later_fault_count_on(original: Any)
     headers = choose_restore(PIPELINE, "source")(original, LETTER).headers() or []
     assert tuple(headers[: len(LETTER.headers)]) == LETTER.headers
     assert all(name in FAULT_HEADERS for name, _ in headers[len(LETTER.headers) :])
-    told = read_dead_letter(LETTER.key, LETTER.value, headers)  # type: ignore[arg-type]
+    told = read_dead_letter(LETTER.key, LETTER.value, headers)
     assert told
     assert (told.attempt, told.headers) == (1, LETTER.headers)
     assert told.first == LETTER.first_fault

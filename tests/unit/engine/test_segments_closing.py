@@ -40,7 +40,7 @@ def calls() -> Iterator[list[str]]:
     module, noted = ModuleType("holding_segments"), list[str]()
     for name, methods in {"One": {}, "Two": {}, "NoOpen": {"open": broken}, "NoClose": {"close": broken}}.items():
         setattr(module, name, type(name, (Holding,), {"calls": noted, **methods}))
-    module.client = module.One()  # type: ignore[attr-defined]
+    module.client = module.One()
     sys.modules[module.__name__] = module
     yield noted
     del sys.modules[module.__name__]

@@ -28,7 +28,7 @@ def read_as_java(file: Path) -> dict[str, str]:
         assert not re.search(r"(?<!\\)(\\\\)*\\$", line), "no line goes on in the next"
         name, value = re.fullmatch(
             r"[ \t\f]*((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL
-        ).groups()  # type: ignore[union-attr]
+        ).groups()
         found[unescaped(name)] = unescaped(value).strip(TRIMMED)
     return found
 

@@ -176,7 +176,7 @@ def test_an_option_that_goes_past_kpipes_own_is_refused_before_anything_starts(
 
 def test_a_job_that_never_started_is_killed_without_ado(job: Job) -> None:
     options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
-    assert Submission(job, KAFKA, **options).kill() is None  # type: ignore[func-returns-value]
+    assert Submission(job, KAFKA, **options).kill() is None
 
 
 def test_a_spark_connection_that_is_not_there_is_named_instead_of_going_to_yarn() -> None:
