@@ -29,13 +29,3 @@ def kafka_consumer_groups(bootstrap_servers: str, *arguments: str) -> str:
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         ["--bootstrap-server", bootstrap_servers, *arguments],
     )
-
-
-def producer_perf_test(*arguments: str, jvm: Jvm = SMALL_JVM, timeout: float = 600.0) -> str:
-    """`kafka-producer-perf-test`."""
-    return run_tool("org.apache.kafka.tools.ProducerPerformance", arguments, jvm=jvm, timeout=timeout)
-
-
-def consumer_perf_test(*arguments: str, jvm: Jvm = SMALL_JVM, timeout: float = 600.0) -> str:
-    """`kafka-consumer-perf-test`."""
-    return run_tool("org.apache.kafka.tools.ConsumerPerformance", arguments, jvm=jvm, timeout=timeout)

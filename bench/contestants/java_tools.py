@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from airflow_provider_kpipe.sandbox import FAST_JVM
-from airflow_provider_kpipe.sandbox.tools import consumer_perf_test, producer_perf_test
+from airflow_provider_kpipe.sandbox import FAST_JVM, run_tool
 from bench.data import count_records
 from bench.work import BenchError, Job
+
+TOOL_SECONDS = 600.0
 
 JAVA_PRODUCER, JAVA_CONSUMER = "Java producer alone", "Java consumer alone"
 
@@ -29,13 +30,17 @@ class JavaProducer:
 
     def run(self, job: Job) -> float:
         records = job.work.records
-        output = producer_perf_test(
-            *("--topic", job.output),
-            *("--num-records", str(records.count)),
-            *("--record-size", str(len(records.message(0).value))),
-            *("--throughput", "-1"),
-            *("--bootstrap-server", job.bootstrap_servers),
-            *("--command-property", *PRODUCER),
+        output = run_tool(
+            "org.apache.kafka.tools.ProducerPerformance",
+            [
+                *("--topic", job.output),
+                *("--num-records", str(records.count)),
+                *("--record-size", str(len(records.message(0).value))),
+                *("--throughput", "-1"),
+                *("--bootstrap-server", job.bootstrap_servers),
+                *("--command-property", *PRODUCER),
+            ],
+            timeout=TOOL_SECONDS,
             jvm=FAST_JVM,
         )
         # "2000000 records sent, 812345.6 records/sec (143.33 MB/sec), ..."
@@ -63,12 +68,16 @@ class JavaConsumer:
 
     def run(self, job: Job) -> float:
         records = job.work.records
-        output = consumer_perf_test(
-            *("--topic", records.topic),
-            *("--num-records", str(records.count)),
-            *("--group", job.output),
-            *("--bootstrap-server", job.bootstrap_servers),
-            *(word for setting in CONSUMER for word in ("--command-property", setting)),
+        output = run_tool(
+            "org.apache.kafka.tools.ConsumerPerformance",
+            [
+                *("--topic", records.topic),
+                *("--num-records", str(records.count)),
+                *("--group", job.output),
+                *("--bootstrap-server", job.bootstrap_servers),
+                *(word for setting in CONSUMER for word in ("--command-property", setting)),
+            ],
+            timeout=TOOL_SECONDS,
             jvm=FAST_JVM,
         )
         names, values = ([part.strip() for part in line.split(", ")] for line in output.splitlines()[-2:])
