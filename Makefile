@@ -34,7 +34,7 @@ lock: $(READY)
 	done
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* dist .mypy_cache .pytest_cache .ruff_cache
 
 $(READY): requirements/bootstrap.txt requirements/dev.txt pyproject.toml scripts/setup.sh
 	scripts/setup.sh $(VENV)
