@@ -11,8 +11,10 @@ from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from pipelines import Bench
 from topics import commit, fill, numbered
 
+from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
+from airflow_provider_kpipe.triggers import partitions_drained
 
 both_modes = pytest.mark.parametrize("deferrable", [False, True], ids=["poking", "deferred"])
 
@@ -93,20 +95,32 @@ def test_a_connection_that_is_not_there_fails_for_good(bench: Bench, deferrable:
         look_once(sensor)
 
 
-def test_deferred_it_waits_in_the_triggerer_until_the_group_has_moved(bench: Bench) -> None:
+def test_deferred_it_waits_in_the_triggerer_until_the_group_has_moved(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sensor = gate(bench, deferrable=True)
     with pytest.raises(TaskDeferred) as deferred:
         sensor.execute({})
 
+    looks: list[Any] = []
+
+    def counted(*asked: Any) -> Any:
+        looks.append(asked)
+        return look(*asked)
+
+    monkeypatch.setattr(partitions_drained, "look", counted)
+
     async def wait_and_commit() -> Any:
         events = deferred.value.trigger.run()
         first = asyncio.create_task(anext(events))
-        await asyncio.sleep(0.5)
-        assert not first.done()
+        # It looks again only after a look that found it had to wait.
+        while len(looks) < 2:
+            assert not first.done()
+            await asyncio.sleep(0.01)
         commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10, 1: 10})
-        return (await asyncio.wait_for(first, 30)).payload
+        return (await first).payload
 
-    event = asyncio.run(wait_and_commit())
+    event = asyncio.run(asyncio.wait_for(wait_and_commit(), 60))
     at_end = {"committed": 10, "target": 10}
     assert sensor.execute_complete({}, event) == {"partitions": {"0": at_end, "1": at_end}}
     assert deferred.value.method_name == "execute_complete"
