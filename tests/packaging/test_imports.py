@@ -33,6 +33,12 @@ ROOMS: dict[str, set[str]] = {
         *(f"{OURS}.{name}" for name in ("contract", "exceptions", "hooks", "kafka", "rendered", "spark")),
         "airflow.sdk",
     },
+    "sensors": {
+        *(f"{OURS}.{name}" for name in ("contract", "exceptions", "hooks", "kafka", "rendered", "triggers")),
+        # How a task fails, and how it gets the plan.
+        *(f"{OURS}.operators.{name}" for name in ("failures", "handover")),
+        "airflow.sdk",
+    },
 }
 
 
