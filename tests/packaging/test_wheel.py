@@ -108,7 +108,13 @@ def test_source_distribution_builds_the_same_wheel(unpacked: Path, wheel: Path, 
 
 
 def test_source_distribution_has_the_files_that_its_tests_read(unpacked: Path) -> None:
-    readers = ["tests/unit/test_readme.py", "tests/unit/bench", "tests/unit/formats/test_readme.py"]
+    readers = [
+        "tests/unit/test_docs.py",
+        "tests/unit/test_readme.py",
+        "tests/unit/test_reference.py",
+        "tests/unit/bench",
+    ]
+    readers += ["tests/unit/formats/test_guide.py"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *readers], cwd=unpacked, capture_output=True, text=True, check=False
     )
