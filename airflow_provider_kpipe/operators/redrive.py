@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from airflow.sdk import Param
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.redrive import (
     TARGETS,
     Redrive,
@@ -54,7 +56,7 @@ class KpipeRedriveOperator(SparkJobOperator):
     :param conn_id: Spark connection
     :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
     :param py_files: the modules that hold the segments: .py or .zip files, or package folders
-    :param progress_interval: seconds between two looks at the progress
+    :param progress_interval: seconds between two looks at the progress, for the log and the XCom `progress`
     :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
     """
 
@@ -136,22 +138,34 @@ class KpipeRedriveOperator(SparkJobOperator):
         job = Job(redriving(self.pipeline), plan, attempt=new_attempt(), redrive=redrive)
         # Dead letters are on the destination's cluster.
         job_run = self.job_run(job, self.pipeline.destination_conn_id, written_topics(self.pipeline, redrive))
-        progress = job_run.run()
-        record = self._report(RedriveResult.of(order, map(PartitionRedrive.of, progress)), context)
+        progress = job_run.run(lambda seen: _push(_result(order, seen), context))
+        # Also of a run that did not come to its end: what it did is done.
+        result = _result(order, progress)
+        self._tell(result)
         job_run.check(progress)
-        return record
+        return result.to_json()
 
     def _report(self, result: RedriveResult, context: Context) -> dict[str, Any]:
-        """Also of a run that did not come to its end: what it did is done."""
+        self._tell(result)
+        return _push(result, context)
+
+    def _tell(self, result: RedriveResult) -> None:
         self.log.info(
             "%s of %r: %s",
             "Dry run" if result.dry_run else "Redrive",
             result.topic,
             ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in result.outcomes.items()),
         )
-        record = result.to_json()
-        context["ti"].xcom_push(key=PROGRESS_KEY, value=record)
-        return record
+
+
+def _result(order: RedriveOrder, progress: Sequence[PartitionProgress]) -> RedriveResult:
+    return RedriveResult.of(order, map(PartitionRedrive.of, progress))
+
+
+def _push(result: RedriveResult, context: Context) -> dict[str, Any]:
+    record = result.to_json()
+    context["ti"].xcom_push(key=PROGRESS_KEY, value=record)
+    return record
 
 
 def redrive_params(target: RedriveTarget = "source", max_attempts: int | None = None) -> dict[str, Param]:

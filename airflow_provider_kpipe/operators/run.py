@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
@@ -32,7 +33,7 @@ class KpipeRunOperator(SparkJobOperator):
     :param max_run_time: when so much time has passed since the job was submitted, all partitions yield: what they have
         completed is committed by the checkpoint, and the next run goes on from there. The task then fails, so that
         nothing that follows takes the plan for done
-    :param progress_interval: seconds between two looks at the progress
+    :param progress_interval: seconds between two looks at the progress, for the log and the XCom `progress`
     :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
     """
 
@@ -64,11 +65,13 @@ class KpipeRunOperator(SparkJobOperator):
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time
         job = Job(self.pipeline, plan, new_attempt(), deadline)
         job_run = self.job_run(job, self.pipeline.source.conn_id, self.pipeline.written_topics)
-        progress = job_run.run()
-        result = {"run_key": plan.run_key, "partitions": [each.to_json() for each in progress]}
-        context["ti"].xcom_push(key=PROGRESS_KEY, value=result)
+        progress = job_run.run(lambda seen: context["ti"].xcom_push(key=PROGRESS_KEY, value=_result(plan, seen)))
         job_run.check(progress)
-        return result
+        return _result(plan, progress)
+
+
+def _result(plan: Plan, progress: Sequence[PartitionProgress]) -> dict[str, Any]:
+    return {"run_key": plan.run_key, "partitions": [each.to_json() for each in progress]}
 
 
 def _seconds(time_given: timedelta | float | None) -> float | None:

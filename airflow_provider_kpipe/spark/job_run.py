@@ -19,7 +19,7 @@ from airflow_provider_kpipe.exceptions import IncompleteRunError, YieldedRunErro
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions
-from airflow_provider_kpipe.spark.progress_log import ProgressLog, table
+from airflow_provider_kpipe.spark.progress_log import ProgressLog, Show, table
 from airflow_provider_kpipe.spark.submission import Submission
 
 log = logging.getLogger(__name__)
@@ -61,12 +61,13 @@ class JobRun:
             submit_options=submit_options or {},
         )
 
-    def run(self) -> list[PartitionProgress]:
-        """How far every range has come when the job has ended, however it has ended."""
+    def run(self, show: Show) -> list[PartitionProgress]:
+        """How far every range has come when the job has ended, however it has ended. Meanwhile it is shown."""
         with Positions(self._kafka.source) as positions:
             positions.check_topic(self._job.plan)
-            self._submit()
+            self._submit(show)
             progress = positions.progress(self._job.plan)
+        show(progress)
         log.info("Run %s:\n%s", self._job.plan.run_key, table(progress))
         return progress
 
@@ -103,8 +104,9 @@ class JobRun:
         is_late = self._job.deadline is not None and time.time() >= self._job.deadline
         return progress.ended == "revoked" or (progress.ended == "yielded" and is_late)
 
-    def _submit(self) -> None:
-        watch = ProgressLog(self._kafka.source, self._job.plan, interval_seconds=self._progress_interval)
+    def _submit(self, show: Show) -> None:
+        plan, seconds = self._job.plan, self._progress_interval
+        watch = ProgressLog(self._kafka.source, plan, interval_seconds=seconds, show=show)
         try:
             with self._submission, watch:
                 self._submission.run()

@@ -1,14 +1,14 @@
-"""Writes the progress of a running job to the task log, as it is stored in Kafka."""
+"""Shows the progress of a running job as it is stored in Kafka: in the task log, and where the task wants it, too."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, repeat
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
@@ -17,16 +17,20 @@ from airflow_provider_kpipe.kafka.positions import Positions
 
 log = logging.getLogger(__name__)
 
+Show: TypeAlias = Callable[[Sequence[PartitionProgress]], object]
+
 STOP_SECONDS = 5.0
 # A log line per partition is of no use for hundreds of them.
 MOST_LINES = 20
+# With more, what is shown elsewhere is large, and is shown at the end only.
+MOST_SHOWN = 200
 
 
 class ProgressLog:
     """A context manager: inside the block, a thread reads the progress group and logs what has changed."""
 
-    def __init__(self, settings: Mapping[str, str], plan: Plan, *, interval_seconds: float) -> None:
-        self._settings, self._plan = settings, plan
+    def __init__(self, settings: Mapping[str, str], plan: Plan, *, interval_seconds: float, show: Show) -> None:
+        self._settings, self._plan, self._show = settings, plan, show
         self._interval = interval_seconds
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="kpipe-progress", daemon=True)
@@ -57,7 +61,17 @@ class ProgressLog:
                 moved = [each for each in progress if each.offsets_completed != before.get(each.range.partition)]
                 if before and moved:
                     self._report(progress, moved, before, now - looked_at)
+                    self._show_elsewhere(progress)
                 before, looked_at = {each.range.partition: each.offsets_completed for each in progress}, now
+
+    def _show_elsewhere(self, progress: Sequence[PartitionProgress]) -> None:
+        # Once the job is over, its end is shown; nothing older may come behind it.
+        if len(progress) > MOST_SHOWN or self._done.is_set():
+            return
+        try:
+            self._show(progress)
+        except Exception as error:  # noqa: BLE001  # whatever Airflow's API raises: the job goes on without
+            log.warning("progress cannot be shown outside this log now: %s", error)
 
     def _report(
         self,

@@ -80,6 +80,16 @@ def stored(bench: Bench) -> int:
     return committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1).get(0, 0)
 
 
+def live_progress(run: DagRun) -> int:
+    """The stored offset that the XCom of the run task shows; 0 as long as there is none."""
+    shown = run.xcom("group.run", "progress")
+    if shown is None:
+        return 0
+    (partition,) = shown["partitions"]
+    assert partition["state"] == "running"
+    return int(partition["stored"])
+
+
 def job_of(bench: Bench) -> list[psutil.Process]:
     """The driver's JVM and everything beneath it."""
     for process in psutil.process_iter(["cmdline"]):
@@ -113,6 +123,7 @@ def test_cleared_while_it_runs_it_goes_on_where_it_stored(slow_run: tuple[Bench,
     family = job_of(bench)
     before = stored(bench)
     wait_for(lambda: bool(re.search(LIVE_PROGRESS, run.log("group.run"))), "live progress in the log", RUN_SECONDS)
+    wait_for(lambda: 0 < live_progress(run) < RECORDS, "live progress in XCom", RUN_SECONDS)
 
     run.clear(["group.run"], downstream=True)
 

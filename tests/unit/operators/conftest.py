@@ -20,11 +20,13 @@ class TaskInstance:
 
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
+        self.pushes: list[Any] = []
         self.pulled: dict[tuple[str, str], Any] = {}
         self.pulled_of: Any = None
 
     def xcom_push(self, key: str, value: Any) -> None:
         self.pushed[key] = value
+        self.pushes.append(value)
 
     def xcom_pull(self, task_ids: str, key: str, **which: Any) -> Any:
         self.pulled_of = which.get("map_indexes")

@@ -56,10 +56,13 @@ class World:
         self.job, self.kafka, self.options = job, kafka, options
         return self
 
-    def run(self) -> list[PartitionProgress]:
+    def run(self, show: Any) -> list[PartitionProgress]:
         self.calls.append("run")
         (planned,) = self.plan.ranges
-        return [PartitionProgress(planned, self.reached or planned.end, COUNTS)]
+        for reached in (planned.start, self.reached or planned.end):
+            progress = [PartitionProgress(planned, reached, COUNTS)]
+            show(progress)
+        return progress
 
     def check(self, progress: list[PartitionProgress]) -> None:
         if not progress[0].complete:
@@ -223,6 +226,7 @@ def test_a_redrive_runs_what_was_asked_for(operator: Any, world: World, context:
     assert result["outcomes"]["redriven"] == 5
     assert (result["written"], result["dead_lettered"], result["complete"]) == (4, 1, True)
     assert context["ti"].pushed == {PROGRESS_KEY: result}
+    assert [pushed["partitions"][0]["next_offset"] for pushed in context["ti"].pushes] == [0, 9]
     assert RedriveResult.from_json(result).partitions[0].outcomes["not_selected"] == 4
     assert result["counted"] == result["partitions"][0]["counted"] == {"refunds": 2}
 

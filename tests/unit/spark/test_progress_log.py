@@ -3,16 +3,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
 import pytest
 
+from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError
 from airflow_provider_kpipe.spark import progress_log
-from airflow_provider_kpipe.spark.progress_log import MOST_LINES, ProgressLog, table
+from airflow_provider_kpipe.spark.progress_log import MOST_LINES, MOST_SHOWN, ProgressLog, Show, table
 
 Look = list[PartitionProgress] | Exception
 Watch = Callable[..., list[str]]
@@ -23,6 +25,10 @@ def looks_at(plan: Plan, *offsets: int, dead: int = 0) -> list[PartitionProgress
         PartitionProgress(each, next_offset, Counts(read=5, dead_lettered=dead))
         for each, next_offset in zip(plan.ranges, offsets, strict=True)
     ]
+
+
+def wide(plan: Plan, partitions: int) -> Plan:
+    return replace(plan, ranges=tuple(PartitionRange(each, 0, 10, None) for each in range(partitions)))
 
 
 class FakePositions:
@@ -57,11 +63,12 @@ class FakePositions:
 def watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Watch:
     """Runs a progress log over these looks, and gives what it logged."""
 
-    def run(plan: Plan, *looks: Look, interval_seconds: float = 0.001) -> list[str]:
+    def run(plan: Plan, *looks: Look, interval_seconds: float = 0.001, show: Show = list) -> list[str]:
         monkeypatch.setattr(progress_log, "Positions", FakePositions)
         monkeypatch.setattr(FakePositions, "looks", iter(looks), raising=False)
         monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
-        with caplog.at_level(logging.INFO), ProgressLog({}, plan, interval_seconds=interval_seconds):
+        watch = ProgressLog({}, plan, interval_seconds=interval_seconds, show=show)
+        with caplog.at_level(logging.INFO), watch:
             assert FakePositions.exhausted.wait(10)
         return [record.getMessage() for record in caplog.records]
 
@@ -112,8 +119,7 @@ def test_a_cluster_that_does_not_answer_is_logged_and_asked_again(plan: Plan, wa
 
 
 def test_hundreds_of_partitions_do_not_fill_the_log(plan: Plan, watch: Watch) -> None:
-    ranges = tuple(type(plan.ranges[0])(each, 0, 10, None) for each in range(300))
-    many = Plan(**{name: getattr(plan, name) for name in Plan.__slots__ if name != "ranges"}, ranges=ranges)
+    many = wide(plan, 300)
     lines = watch(many, looks_at(many, *[0] * 300), looks_at(many, *[10] * 300))
     assert len(lines) == MOST_LINES + 1
     assert lines[-1].endswith("300 of 300 partitions complete")
@@ -139,3 +145,29 @@ def test_the_table_shows_every_partition_with_its_state_in_aligned_columns(plan:
 def test_a_table_of_nothing_is_its_head() -> None:
     assert table([]).split()[0] == "partition"
     assert "\n" not in table([])
+
+
+def test_what_has_moved_is_shown_elsewhere_too(plan: Plan, watch: Watch) -> None:
+    shown: list[list[int]] = []
+    looks = [looks_at(plan, *offsets, 5) for offsets in ((0, 1_000), (50, 1_000), (50, 1_000), (100, 1_300))]
+    watch(plan, *looks, show=lambda progress: shown.append([each.next_offset for each in progress]))
+    assert shown == [[50, 1_000, 5], [100, 1_300, 5]]
+
+
+def test_where_it_cannot_be_shown_the_log_goes_on(plan: Plan, watch: Watch) -> None:
+    def refuse(progress: Sequence[PartitionProgress]) -> None:
+        raise RuntimeError("no API server")
+
+    lines = watch(plan, *(looks_at(plan, at, 1_000, 5) for at in (0, 5, 6)), show=refuse)
+    warnings = [line for line in lines if "shown" in line]
+    assert warnings == ["progress cannot be shown outside this log now: no API server"] * 2
+    assert sum(line.startswith("all:") for line in lines) == 2
+
+
+def test_hundreds_of_partitions_are_shown_at_the_end_only(plan: Plan, watch: Watch) -> None:
+    shown: list[int] = []
+    for count in (MOST_SHOWN, MOST_SHOWN + 1):
+        many = wide(plan, count)
+        looks = [looks_at(many, *[at] * count) for at in (0, 5)]
+        watch(many, *looks, show=lambda progress: shown.append(len(progress)))
+    assert shown == [MOST_SHOWN]
