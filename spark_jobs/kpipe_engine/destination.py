@@ -39,9 +39,7 @@ class Destination:
         A plain copy spends its time in this loop, which is why it looks away from everything unusual:
         the caller gives the record that was not taken to `copy`.
         """
-        if self._delivery.acks.tracing:
-            return 0
-        produce, topic = self._delivery.acks.producer.produce, self._topic
+        produce, topic = self._delivery.acks.produce_untraced, self._topic
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
         taken = 0
         try:
@@ -79,9 +77,7 @@ class Destination:
 
         As in `copy_while_taken`, the caller gives what was not taken to `write`, which finds out why.
         """
-        if self._delivery.acks.tracing:
-            return 0
-        produce, own_topic = self._delivery.acks.producer.produce, self._topic
+        produce, own_topic = self._delivery.acks.produce_untraced, self._topic
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
         taken = 0
         try:
@@ -114,14 +110,13 @@ class Destination:
         if self._rules:
             headers = self._headers(headers, message)
         timestamp = record.timestamp if self._keep_timestamp else NOW
-        acks = self._delivery.acks
-        if not acks.tracing:
-            try:
-                # As in `copy_while_taken`: names and a callback would double what this costs.
-                acks.producer.produce(topic, record.value, record.key, partition, None, None, timestamp, headers)
-                return
-            except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
-                pass
+        produce = self._delivery.acks.produce_untraced
+        try:
+            # As in `copy_while_taken`: names and a callback would double what this costs.
+            produce(topic, record.value, record.key, partition, None, None, timestamp, headers)
+            return
+        except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
+            pass
         self._produce(message, topic, record.value, record.key, partition, timestamp, headers)
 
     def _produce(self, message: SourceMessage, topic: str, *rest: Any) -> None:

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import PartitionProgress
+from kpipe_engine.acknowledgements import Acknowledgements, TracedAcknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
@@ -89,7 +90,7 @@ class PartitionWorker:
     @property
     def is_careful(self) -> bool:
         """After a failure: one partition at a time, and every record by itself, until what failed is behind."""
-        return self.delivery.acks.tracing
+        return isinstance(self.delivery.acks, TracedAcknowledgements)
 
     @property
     def suspects(self) -> list[Lane]:
@@ -200,7 +201,7 @@ class PartitionWorker:
         """Give the partitions up: with what is in flight, or without it."""
         drains = self.pipeline.partitions.drains
         if not drains:
-            self.delivery.renew(tracing=False)
+            self.delivery.renew(Acknowledgements)
             self.go_back()
             self.delivery.begin()
         for lane in self.working:
@@ -223,11 +224,11 @@ class PartitionWorker:
             self.orders.wait(LEASE_SECONDS)
             self.go_back()
         if self.unsettled:
-            self.delivery.renew(tracing=True)
+            self.delivery.renew(TracedAcknowledgements)
             self.go_back()
 
     def trust_again(self) -> None:
-        self.delivery.renew(tracing=False)
+        self.delivery.renew(Acknowledgements)
         # Whoever opens a producer looks: a newer run may have come in between.
         self.go_back()
 

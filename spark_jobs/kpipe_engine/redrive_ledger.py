@@ -14,8 +14,9 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Redriven, ledger_key
+from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.clients import ANSWER_SECONDS, Settings
-from kpipe_engine.delivery import Acknowledgements, Delivery
+from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
 from kpipe_engine.source import Source
 

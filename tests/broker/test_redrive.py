@@ -18,6 +18,7 @@ from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.chunk import Chunk
 
 ODD = [1, 3, 5, 7, 9]
@@ -192,7 +193,7 @@ def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker:
     assert redrive(bench, "quick").named == {"kpipe:already_redriven": 10, "kpipe:redriven": 40}
 
     # As after a chunk that failed, but without a look at whose partition it is by now.
-    held.delivery.renew(tracing=False)
+    held.delivery.renew(Acknowledgements)
     held.run_chunks()
     held.close()
 

@@ -51,7 +51,13 @@ class FakeDelivery:
 
     def __init__(self, producer: FakeProducer) -> None:
         self.producer = producer
-        self.tracing = False
+        self.produce_untraced: Callable[..., None] = producer.produce
+
+    def trace(self) -> None:
+        def take_nothing(*_message: Any) -> None:
+            raise BufferError
+
+        self.produce_untraced = take_nothing
 
     @property
     def acks(self) -> FakeDelivery:

@@ -150,15 +150,16 @@ def test_the_chain_is_opened_before_the_first_record_and_closed_with_the_handler
     assert chain.state == ["open", "close"]
 
 
-@pytest.mark.parametrize("tracing", [False, True])
+@pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize(("keep", "partition", "timestamp"), [(True, 3, 1_700_000_000_000), (False, -1, 0)])
 def test_a_row_is_written_as_a_record_is(
-    make: Any, delivery: Any, producer: Any, batch: MakeBatch, tracing: bool, keep: bool, partition: int, timestamp: int
+    make: Any, delivery: Any, producer: Any, batch: MakeBatch, traced: bool, keep: bool, partition: int, timestamp: int
 ) -> None:
-    delivery.tracing = tracing
+    if traced:
+        delivery.trace()
     make(keep_partition=keep, keep_timestamp=keep).handle(batch(b"a"), Counts(), {}, math.inf)
     (taken,) = producer.taken
-    assert (taken["on_delivery"] is not None) is tracing
+    assert (taken["on_delivery"] is not None) is traced
     del taken["on_delivery"]
     assert taken == {
         "topic": "out",
@@ -170,11 +171,12 @@ def test_a_row_is_written_as_a_record_is(
     }
 
 
-@pytest.mark.parametrize("tracing", [False, True])
+@pytest.mark.parametrize("traced", [False, True])
 def test_header_rules_and_a_chosen_topic_and_partition_are_heeded(
-    make: Any, delivery: Any, producer: Any, chain: Any, message: Any, tracing: bool
+    make: Any, delivery: Any, producer: Any, chain: Any, message: Any, traced: bool
 ) -> None:
-    delivery.tracing = tracing
+    if traced:
+        delivery.trace()
     source = message(0, b"a")
     chain.process = lambda _: ([(source, b"key", b"v", [("a", b"1"), ("b", b"2")], 7, "elsewhere", 0)], {})
     make(keep_partition=True, drop_headers=["a"]).handle([source], Counts(), {}, math.inf)
@@ -214,11 +216,12 @@ def test_a_record_that_cannot_be_written_is_a_dead_letter_and_the_others_go_on(
     assert counts == Counts(read=5, written=2, filtered=2, dead_lettered=1)
 
 
-@pytest.mark.parametrize("tracing", [False, True])
+@pytest.mark.parametrize("traced", [False, True])
 def test_a_record_whose_second_output_cannot_be_written_fails_the_chunk_and_is_known_then(
-    handler: BatchHandler, delivery: Any, producer: Any, letters: FakeLetters, batch: MakeBatch, tracing: bool
+    handler: BatchHandler, delivery: Any, producer: Any, letters: FakeLetters, batch: MakeBatch, traced: bool
 ) -> None:
-    delivery.tracing = tracing
+    if traced:
+        delivery.trace()
     producer.refusals = {b"huge": TOO_LARGE}
     values, counts = [b"a b", b"x huge", b"c"], Counts()
     with pytest.raises(ChunkFailedError) as failure:

@@ -96,7 +96,7 @@ def test_copying_many_stops_in_front_of_the_first_record_that_is_not_taken(
 def test_records_are_not_copied_many_at_a_time_while_refusals_are_traced(
     delivery: Any, producer: Any, message: MakeMessage
 ) -> None:
-    delivery.tracing = True
+    delivery.trace()
     assert destination(delivery).copy_while_taken([message(0), message(1)]) == 0
     assert producer.taken == []
 
@@ -119,7 +119,7 @@ def test_a_full_queue_is_waited_out_and_the_record_is_not_lost(
 def test_acknowledgements_are_asked_for_under_the_offset_of_the_source(
     copy: Copy, delivery: Any, producer: Any, message: MakeMessage
 ) -> None:
-    delivery.tracing = True
+    delivery.trace()
     copy(destination(delivery), message(5))
     assert producer.taken[0]["on_delivery"] == (5, "destination")
 
@@ -168,7 +168,9 @@ def test_what_is_wrong_with_the_producer_is_no_fault_of_the_record(
 def real() -> Iterator[SimpleNamespace]:
     """confluent-kafka's own producer, which needs no broker to refuse what cannot be written."""
     producer = Producer({"bootstrap.servers": "", "message.max.bytes": 1_000, "log_level": 0})
-    yield SimpleNamespace(acks=SimpleNamespace(producer=producer, tracing=False, on_delivery_of=lambda *_record: None))
+    yield SimpleNamespace(
+        acks=SimpleNamespace(producer=producer, produce_untraced=producer.produce, on_delivery_of=lambda *_record: None)
+    )
     producer.purge()
     producer.flush(0)
 
@@ -221,7 +223,7 @@ from kpipe_engine.errors import UnwritableRecordError
 from kpipe_engine.record import Origin, Record
 
 producer = Producer({"bootstrap.servers": "", "log_level": 0})
-acks = SimpleNamespace(producer=producer, tracing=False, on_delivery_of=lambda *_record: None)
+acks = SimpleNamespace(producer=producer, produce_untraced=producer.produce, on_delivery_of=lambda *_record: None)
 message = Message(topic="orders", partition=3, offset=5, value=b"v", timestamp=(1, 1_700_000_000_000))
 record = Record(message, Origin("run")).copy(headers=HEADERS)
 try:
