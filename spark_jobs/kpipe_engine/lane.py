@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Ending, PartitionProgress, StoredProgress, mark_of
-from kpipe_engine.errors import PipelineStoppedError
+from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 from kpipe_engine.handling import Handler, KnownFaults
 
 
@@ -23,15 +23,18 @@ class Lane:
     def __init__(self, planned: PartitionRange, handler: Handler, slots: int = 1) -> None:
         self.range = planned
         self.slots = slots
-        self.unsettled_slots = 1
         self.partition = planned.partition
         self.handler = handler
         self.known_faults: KnownFaults = {}
         self._suspect_until = 0
         self.go_on(PartitionProgress.not_started(planned))
 
-    def go_on(self, progress: PartitionProgress) -> None:
-        """Forget what is not stored."""
+    def go_on(self, progress: PartitionProgress, unsettled_slots: int = 1) -> None:
+        """From what is stored: what is not is forgotten.
+
+        :param unsettled_slots: pieces in which a run before had the partition, and may still be at work
+        """
+        self.unsettled_slots = unsettled_slots
         self.counts = progress.counts.copy()
         self.stored = self.handled = progress.next_offset
         self.took_over = progress.took_over
@@ -42,6 +45,24 @@ class Lane:
         self.reason = progress.stopped if self.ended else None
         self._stops_run = False
         self._is_told = False
+
+    def take_over(self, done: Spans, run_key: str | None) -> None:
+        """The pieces of a run before are settled. What they have done, if that counts for us, needs no reading."""
+        self.unsettled_slots = 1
+        self.done = (*self.done, *(span for span in done if span not in self.done))
+        if done:
+            self.took_over = self.took_over or run_key
+
+    def advance(self, next_offset: int) -> None:
+        """What lies before it is handled, or there is nothing to handle."""
+        self.handled = next_offset
+
+    def lose(self, records: int) -> None:
+        """They had left the topic before they were read, and are passed over."""
+        self.counts.lost += records
+
+    def spend(self, seconds: float) -> None:
+        self.seconds += seconds
 
     def learn(self, faults: Mapping[int, Fault]) -> bool:
         """After a chunk that came to nothing: which records made it fail. Whether that is news."""
@@ -71,15 +92,20 @@ class Lane:
         """Whether the last record known to fault is handled."""
         return bool(self.known_faults) and self.handled > max(self.known_faults)
 
-    def end(self, ended: Ending, reason: str, next_offset: int | None = None) -> None:
+    def end(self, ended: Ending, reason: str) -> None:
         self.ended, self.reason = ended, reason
-        if next_offset is not None:
-            self.handled = next_offset
 
-    def stop(self, stop: Exception) -> None:
+    def stop(self, stop: PartitionStoppedError) -> None:
         """At a fault: what lies before it is terminal."""
-        self.end("stopped", str(stop), getattr(stop, "next_offset", None))
+        self.end("stopped", str(stop))
+        if stop.next_offset is not None:
+            self.advance(stop.next_offset)
         self._stops_run = isinstance(stop, PipelineStoppedError)
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether it is somebody else's by now."""
+        return self.ended == "revoked"
 
     @property
     def works(self) -> bool:
@@ -94,7 +120,7 @@ class Lane:
     @property
     def has_news(self) -> bool:
         """Whether there is something to store: an offset, or that it ended."""
-        if self.ended == "revoked":
+        if self.is_revoked:
             return False
         return self.handled != self.stored or (self.ended is not None and not self._is_told)
 

@@ -10,7 +10,6 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.ownership import completed_in_pieces, take_on, takes_over
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
@@ -18,9 +17,10 @@ from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
 
 
-class _PiecesBefore(NamedTuple):
-    """A run before ours had the partition in pieces, which may still be at work."""
+class PiecesBefore(NamedTuple):
+    """A run before ours had the partition of a lane in pieces, which may still be at work."""
 
+    lane: Lane
     run_key: str | None
     planned_at: str | None
     """When its plan was made, where that is known."""
@@ -39,33 +39,26 @@ class Ownership:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
         self._source, self._settings = source, settings
-        self._before: dict[int, _PiecesBefore] = {}
 
-    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
-        """Have each lane go on from what is stored; those that are somebody else's by now are returned."""
-        held = self._held([lane.partition for lane in lanes], self._slot)
-        claims = held if self._slot == 0 else self._held([lane.partition for lane in lanes], 0)
-        for lane in lanes:
-            mine, claim = held[lane.partition], claims[lane.partition]
-            lane.go_on(self._first(lane, mine) if self._slot == 0 else self._further(lane, mine, claim))
-        return [lane for lane in lanes if lane.ended == "revoked"]
+    def look(self, lanes: Sequence[Lane]) -> list[PiecesBefore]:
+        """Have each lane go on from what is stored, or be revoked if it is somebody else's by now.
 
-    def look_again(self, lanes: Sequence[Lane]) -> list[Lane]:
-        """Now that our lease is there, no piece of a run before begins any more; those that have are fenced, and count.
-
-        The lanes of which that has to be stored are returned.
+        Pieces in which a run before had one of them are to be looked at again once our lease is there.
         """
-        late = [lane for lane in lanes if lane.partition in self._before]
-        for lane in late:
-            before = self._before.pop(lane.partition)
+        held = self._held([lane.partition for lane in lanes], self._slot)
+        if self._slot == 0:
+            return [before for lane in lanes if (before := self._first(lane, held[lane.partition]))]
+        claims = self._held([lane.partition for lane in lanes], 0)
+        for lane in lanes:
+            lane.go_on(self._further(lane, held[lane.partition], claims[lane.partition]))
+        return []
+
+    def look_again(self, pieces: Sequence[PiecesBefore]) -> None:
+        """Now that our lease is there, none of them begins any more; those that have are fenced, and count."""
+        for before in pieces:
             if self._fences:
-                self._fence(lane.partition, before.slots)
-            done = self._completed_in_pieces(lane.partition, before)
-            lane.done = (*lane.done, *(span for span in done if span not in lane.done))
-            lane.unsettled_slots = 1
-            if done:
-                lane.took_over = lane.took_over or before.run_key
-        return late
+                self._fence(before)
+            before.lane.take_over(tuple(self._completed_in_pieces(before)), before.run_key)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
@@ -80,24 +73,25 @@ class Ownership:
         metadata = lane.to_store(self._plan, self._lease).to_metadata()
         return TopicPartition(self._plan.topic, lane.partition, lane.handled, metadata)
 
-    def _first(self, lane: Lane, held: TopicPartition) -> PartitionProgress:
+    def _first(self, lane: Lane, held: TopicPartition) -> PiecesBefore | None:
         stored, found = _stored(held), StoredProgress.read_text(held.metadata)
-        others: list[Span] = []
-        lane.unsettled_slots = 1
+        before = None
         if found is not None and not self._is_later(found.lease):
-            before = self._pieces_before(lane.range, found)
-            if before.slots > 1:
-                self._before[lane.partition], lane.unsettled_slots = before, before.slots
-                others = self._completed_in_pieces(lane.partition, before)
-        return take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
+            before = self._pieces_before(lane, found)
+        others = self._completed_in_pieces(before) if before else []
+        progress = take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
+        lane.go_on(progress, before.slots if before else 1)
+        return before
 
-    def _pieces_before(self, planned: PartitionRange, found: StoredProgress) -> _PiecesBefore:
+    def _pieces_before(self, lane: Lane, found: StoredProgress) -> PiecesBefore | None:
         ours = found.is_of(self._plan.run_key, self._plan.created_at)
-        counts = ours or takes_over(planned, self._plan, found)
+        counts = ours or takes_over(lane.range, self._plan, found)
         if found.unsettled_slots > 1:
             # Whoever took the partition on did not come to the end of it.
-            return _PiecesBefore(found.took_over, None, found.unsettled_slots, counts)
-        return _PiecesBefore(found.run_key, found.planned_at, 1 if ours else found.slots, counts)
+            return PiecesBefore(lane, found.took_over, None, found.unsettled_slots, counts)
+        if ours or found.slots == 1:
+            return None
+        return PiecesBefore(lane, found.run_key, found.planned_at, found.slots, counts)
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
         claimed = StoredProgress.read_text(claim.metadata)
@@ -121,19 +115,23 @@ class Ownership:
         """Whether the lease beside the first piece is that of a newer run or attempt."""
         return lease is not None and lease.of_attempt > self._lease.of_attempt
 
-    def _completed_in_pieces(self, partition: int, before: _PiecesBefore) -> list[Span]:
-        """What a run before has completed beyond its first piece, if that counts for ours."""
-        slots = range(1, before.slots) if before.counts else ()
+    def _completed_in_pieces(self, before: PiecesBefore) -> list[Span]:
+        """Beyond the first piece, if that counts for our run."""
+        slots, partition = range(1, before.slots) if before.counts else (), before.lane.partition
         held = [self._held([partition], slot)[partition] for slot in slots]
         return completed_in_pieces(before.run_key, before.planned_at, ((each.offset, each.metadata) for each in held))
 
-    def _fence(self, partition: int, slots: int) -> None:
+    def _fence(self, before: PiecesBefore) -> None:
         """The writers of all pieces beyond the first, which our own writer has fenced."""
-        for slot in range(1, slots):
-            writer = self._plan.transactional_id(partition, slot)
+        for slot in range(1, before.slots):
+            writer = self._plan.transactional_id(before.lane.partition, slot)
             settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
             producer = Producer({**settings, "transactional.id": writer})
-            producer.init_transactions(ANSWER_SECONDS)
+            try:
+                producer.init_transactions(ANSWER_SECONDS)
+            finally:
+                # A worker process outlives its task.
+                producer.close()
 
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """What the group of a slot holds."""

@@ -22,7 +22,7 @@ from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler
 from kpipe_engine.lane import Lane
-from kpipe_engine.ownership import Ownership
+from kpipe_engine.ownership import Ownership, PiecesBefore
 from kpipe_engine.run_watch import choose_watch
 from kpipe_engine.source import Source
 from kpipe_engine.yielding import YieldOrders
@@ -103,22 +103,26 @@ class PartitionWorker:
 
     def take_on(self, lanes: Sequence[Lane]) -> None:
         """See what is stored, and put our lease on it."""
-        self.go_back()
+        # Also on what is complete: it may be another run that completed it.
+        before = self.go_back([lane for lane in self.lanes if not lane.is_revoked])
+        ours = [lane for lane in self.lanes if not lane.is_revoked]
         self.delivery.begin()
-        # Also of what is complete: it may be another run that completed it.
-        ours = [lane for lane in self.lanes if lane.ended is None]
         self.delivery.store([self.ownership.position(lane) for lane in ours])
-        if late := self.ownership.look_again(ours):
+        if before:
+            self.ownership.look_again(before)
             self.delivery.begin()
-            self.delivery.store([self.ownership.position(lane) for lane in late])
+            self.delivery.store([self.ownership.position(each.lane) for each in before])
         for lane in ours:
             self.events.tell("assigned" if lane.works else "completed", lane)
 
-    def go_back(self) -> None:
+    def go_back(self, lanes: Sequence[Lane]) -> list[PiecesBefore]:
         """To what is stored; a partition that somebody else has taken on meanwhile is revoked."""
         self.source.forget()
-        for lane in self.ownership.look(self.unsettled):
-            self.events.tell("revoked", lane, reason=lane.reason)
+        before = self.ownership.look(lanes)
+        for lane in lanes:
+            if lane.is_revoked:
+                self.events.tell("revoked", lane, reason=lane.reason)
+        return before
 
     def run_chunks(self) -> None:
         while self.unsettled:
@@ -168,13 +172,13 @@ class PartitionWorker:
                     for other in self.working:
                         other.end("stopped", f"partition {self.lane.partition} stopped the pipeline: {stop}")
             finally:
-                self.lane.seconds += time.monotonic() - begun
+                self.lane.spend(time.monotonic() - begun)
 
     def admit(self, lane: Lane, chunk: Chunk) -> None:
         """Read and handle until the chunk is full, or the range has ended."""
         if self.source.range is not lane.range:
             self.source.start_at(lane.range, lane.handled, lane.skips)
-            lane.handled = self.source.next_offset
+            lane.advance(self.source.next_offset)
             self.events.tell("started", lane)
         try:
             # What the broker has refused makes nothing of the whole chunk, sooner or later.
@@ -184,10 +188,10 @@ class PartitionWorker:
                 handled = lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
                 self.source.give_back(messages[handled:])
                 self.delivery.acks.serve()
-                lane.handled = self.source.next_offset
+                lane.advance(self.source.next_offset)
                 chunk.add(handled, of=len(messages))
         finally:
-            lane.counts.lost += self.source.take_lost()
+            lane.lose(self.source.take_lost())
 
     def store(self) -> None:
         """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
@@ -202,7 +206,7 @@ class PartitionWorker:
         drains = self.pipeline.partitions.drains
         if not drains:
             self.delivery.renew(Acknowledgements)
-            self.go_back()
+            self.go_back(self.unsettled)
             self.delivery.begin()
         for lane in self.working:
             if lane.handled < lane.range.end:
@@ -222,15 +226,15 @@ class PartitionWorker:
         if isinstance(failure, KafkaException) and may_be_fenced(failure.args[0]):
             # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
             self.orders.wait(LEASE_SECONDS)
-            self.go_back()
+            self.go_back(self.unsettled)
         if self.unsettled:
             self.delivery.renew(TracedAcknowledgements)
-            self.go_back()
+            self.go_back(self.unsettled)
 
     def trust_again(self) -> None:
         self.delivery.renew(Acknowledgements)
         # Whoever opens a producer looks: a newer run may have come in between.
-        self.go_back()
+        self.go_back(self.unsettled)
 
     def pause(self) -> None:
         self.source.pause()

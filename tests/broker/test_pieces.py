@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pipelines import Bench
 from topics import commit, committed, fill, numbered, read_all
 
@@ -20,6 +21,7 @@ from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine import ownership
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
 
@@ -230,6 +232,24 @@ def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: Parti
         assert {worker.lanes[0].progress.state for worker in at_work} == {"revoked"}
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete
+
+
+def test_the_writers_of_pieces_that_are_fenced_are_closed_again(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Producer] = []
+
+    class Noted(Producer):
+        def close(self) -> bool:
+            closed.append(self)
+            return super().close()
+
+    bench = make(broker)
+    older, newer = at(bench.plan(run_key="older"), 10), at(bench.plan(run_key="newer"), 11)
+    claim(bench, older)
+    monkeypatch.setattr(ownership, "Producer", Noted)
+    claim(bench, newer)
+    assert len(closed) == 3
 
 
 def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(broker: SandboxBroker) -> None:
