@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, Producer, TopicPartition
@@ -68,10 +68,17 @@ class Ownership:
             later += [at for at, claim in claims.items() if at not in later and self._is_claimed(_lease_beside(claim))]
         return later
 
-    def position(self, lane: Lane) -> TopicPartition:
-        """What is stored for a lane: its offset, and our lease on it."""
-        metadata = lane.to_store(self._plan, self._lease).to_metadata()
-        return TopicPartition(self._plan.topic, lane.partition, lane.handled, metadata)
+    def positions(self, lanes: Iterable[Lane]) -> list[TopicPartition]:
+        """What is stored for each: its offset, and our lease on it."""
+        return [
+            TopicPartition(
+                self._plan.topic,
+                lane.partition,
+                lane.handled,
+                lane.to_store(self._plan, self._lease).to_metadata(),
+            )
+            for lane in lanes
+        ]
 
     def _first(self, lane: Lane, held: TopicPartition) -> PiecesBefore | None:
         stored, found = _stored(held), StoredProgress.read_text(held.metadata)

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import PartitionProgress
-from kpipe_engine.acknowledgements import Acknowledgements, TracedAcknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
 from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, PipelineStoppedError, may_be_fenced
+from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler
 from kpipe_engine.lane import Lane
-from kpipe_engine.ownership import Ownership, PiecesBefore
+from kpipe_engine.lanes import Lanes
+from kpipe_engine.ownership import Ownership
+from kpipe_engine.recovery import Recovery
 from kpipe_engine.run_watch import choose_watch
 from kpipe_engine.source import Source
 from kpipe_engine.yielding import YieldOrders
 
-log = logging.getLogger("kpipe")
-
 READ_RECORDS = 1_000
-CHUNK_TRIES = 5
-# From fencing a predecessor to the lease beside the stored offset takes a tenth of it.
-LEASE_SECONDS = 1.0
 LONGEST_REST_SECONDS = 5.0
 
 
@@ -63,8 +58,8 @@ class PartitionWorker:
             handler = choose_handler(job, settings, planned.partition, destination, faults, orders)
             return Lane(planned, handler, pieces[planned.partition])
 
-        self.lanes = [lane_of(planned) for planned in ranges]
-        self.lane = self.lanes[0]
+        self.lanes = Lanes([lane_of(planned) for planned in ranges])
+        self.recovery = Recovery(self.lanes, self.source, self.delivery, self.ownership, self.events, orders)
 
     def run(self) -> list[PartitionProgress]:
         """Take the partitions on, go on from what is stored, and report; only a crash gets past here."""
@@ -72,78 +67,35 @@ class PartitionWorker:
             self.open()
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
-            for lane in self.unsettled:
+            for lane in self.lanes.unsettled:
                 lane.end("stopped", str(stop))
                 self.events.tell("faulted", lane, reason=lane.reason)
         finally:
             self.close()
         return [lane.progress for lane in self.lanes]
 
-    @property
-    def working(self) -> list[Lane]:
-        return [lane for lane in self.lanes if lane.works]
-
-    @property
-    def unsettled(self) -> list[Lane]:
-        return [lane for lane in self.lanes if not lane.is_settled]
-
-    @property
-    def is_careful(self) -> bool:
-        """After a failure: one partition at a time, and every record by itself, until what failed is behind."""
-        return isinstance(self.delivery.acks, TracedAcknowledgements)
-
-    @property
-    def suspects(self) -> list[Lane]:
-        return sorted(self.working, key=lambda lane: not lane.is_suspect)
-
     def open(self) -> None:
         """Fence off whoever wrote before, and take the partitions on."""
         self.delivery.open()
-        self.until_it_works(self.take_on)
+        self.recovery.until_it_works(self.take_on)
 
-    def take_on(self, lanes: Sequence[Lane]) -> None:
+    def take_on(self) -> None:
         """See what is stored, and put our lease on it."""
         # Also on what is complete: it may be another run that completed it.
-        before = self.go_back([lane for lane in self.lanes if not lane.is_revoked])
-        ours = [lane for lane in self.lanes if not lane.is_revoked]
+        before = self.recovery.look(self.lanes.not_revoked)
+        ours = self.lanes.not_revoked
         self.delivery.begin()
-        self.delivery.store([self.ownership.position(lane) for lane in ours])
+        self.delivery.store(self.ownership.positions(ours))
         if before:
             self.ownership.look_again(before)
             self.delivery.begin()
-            self.delivery.store([self.ownership.position(each.lane) for each in before])
+            self.delivery.store(self.ownership.positions(each.lane for each in before))
         for lane in ours:
             self.events.tell("assigned" if lane.works else "completed", lane)
 
-    def go_back(self, lanes: Sequence[Lane]) -> list[PiecesBefore]:
-        """To what is stored; a partition that somebody else has taken on meanwhile is revoked."""
-        self.source.forget()
-        before = self.ownership.look(lanes)
-        for lane in lanes:
-            if lane.is_revoked:
-                self.events.tell("revoked", lane, reason=lane.reason)
-        return before
-
     def run_chunks(self) -> None:
-        while self.unsettled:
-            self.until_it_works(self.run_chunk)
-
-    def until_it_works(self, step: Callable[[Sequence[Lane]], None]) -> None:
-        """Try something again, carefully and from what is stored, unless somebody else has it by then."""
-        tries = 0
-        while not tries or self.unsettled:
-            try:
-                step(self.suspects[:1] if self.is_careful else self.working)
-                self.lane.forget_faults()
-                if self.is_careful and not any(lane.is_suspect for lane in self.working):
-                    self.trust_again()
-                return
-            except (ChunkFailedError, KafkaException) as failure:
-                for lane in self.lanes:
-                    lane.suspect()
-                # A try that has found another record at fault was none in vain.
-                tries = 1 if self.lane.learn(getattr(failure, "faults", {})) else tries + 1
-                self.give_up_chunk(failure, tries)
+        while self.lanes.unsettled:
+            self.recovery.until_it_works(lambda: self.run_chunk(self.recovery.next_lanes))
 
     def run_chunk(self, lanes: Sequence[Lane]) -> None:
         """Admit → segments → produce → acknowledge → store."""
@@ -160,19 +112,15 @@ class PartitionWorker:
         for lane in lanes:
             if chunk.is_full or self.delivery.acks.refused:
                 return
-            self.lane = lane
-            begun = time.monotonic()
+            self.lanes.current, begun = lane, time.monotonic()
             try:
                 self.watch.look()
-                if not self.lane.handler.waits:
-                    self.admit(self.lane, chunk)
+                if not lane.handler.waits:
+                    self.admit(lane, chunk)
             except PartitionStoppedError as stop:
-                self.lane.stop(stop)
-                if isinstance(stop, PipelineStoppedError):
-                    for other in self.working:
-                        other.end("stopped", f"partition {self.lane.partition} stopped the pipeline: {stop}")
+                self.lanes.stop(stop)
             finally:
-                self.lane.spend(time.monotonic() - begun)
+                lane.spend(time.monotonic() - begun)
 
     def admit(self, lane: Lane, chunk: Chunk) -> None:
         """Read and handle until the chunk is full, or the range has ended."""
@@ -196,7 +144,7 @@ class PartitionWorker:
     def store(self) -> None:
         """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
         told = [lane for lane in self.lanes if lane.has_news]
-        self.delivery.store([self.ownership.position(lane) for lane in told])
+        self.delivery.store(self.ownership.positions(told))
         for lane in told:
             lane.note_stored()
             self.events.tell_stored(lane, self.pipeline.partitions.drains)
@@ -205,36 +153,21 @@ class PartitionWorker:
         """Give the partitions up: with what is in flight, or without it."""
         drains = self.pipeline.partitions.drains
         if not drains:
-            self.delivery.renew(Acknowledgements)
-            self.go_back(self.unsettled)
+            self.recovery.forget_chunk()
             self.delivery.begin()
-        for lane in self.working:
+        for lane in self.lanes.working:
             if lane.handled < lane.range.end:
                 if drains:
                     self.events.tell("draining", lane, reason=reason)
                 lane.end("yielded", reason)
 
-    def give_up_chunk(self, failure: ChunkFailedError | KafkaException, tries: int) -> None:
-        """Leave nothing of the chunk behind, and go back to what is stored, knowing which records made it fail."""
-        if tries == CHUNK_TRIES:
-            raise PartitionStoppedError(
-                f"the chunk from offset {self.lane.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
-                "see to the broker, then run again"
-            )
-        log.warning("partition %d: try %d of %d failed: %s", self.lane.partition, tries, CHUNK_TRIES, failure)
-        self.source.renew()
-        if isinstance(failure, KafkaException) and may_be_fenced(failure.args[0]):
-            # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
-            self.orders.wait(LEASE_SECONDS)
-            self.go_back(self.unsettled)
-        if self.unsettled:
-            self.delivery.renew(TracedAcknowledgements)
-            self.go_back(self.unsettled)
+    @property
+    def lane(self) -> Lane:
+        return self.lanes.current
 
-    def trust_again(self) -> None:
-        self.delivery.renew(Acknowledgements)
-        # Whoever opens a producer looks: a newer run may have come in between.
-        self.go_back(self.unsettled)
+    @property
+    def working(self) -> list[Lane]:
+        return self.lanes.working
 
     def pause(self) -> None:
         self.source.pause()

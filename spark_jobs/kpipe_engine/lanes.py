@@ -1,0 +1,36 @@
+"""The ranges of one writer on their way through a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.lane import Lane
+
+
+class Lanes(tuple[Lane, ...]):
+    """All of a worker. One is read at a time: the current one."""
+
+    current: Lane
+
+    def __init__(self, _lanes: Iterable[Lane]) -> None:
+        self.current = self[0]
+
+    @property
+    def working(self) -> list[Lane]:
+        return [lane for lane in self if lane.works]
+
+    @property
+    def unsettled(self) -> list[Lane]:
+        return [lane for lane in self if not lane.is_settled]
+
+    @property
+    def not_revoked(self) -> list[Lane]:
+        return [lane for lane in self if not lane.is_revoked]
+
+    def stop(self, stop: PartitionStoppedError) -> None:
+        """The current one, and the others with it where the whole pipeline is to stop."""
+        self.current.stop(stop)
+        if isinstance(stop, PipelineStoppedError):
+            for other in self.working:
+                other.end("stopped", f"partition {self.current.partition} stopped the pipeline: {stop}")
