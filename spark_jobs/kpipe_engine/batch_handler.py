@@ -13,6 +13,7 @@ from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.destination import Destination
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.handling import KnownFaults
 from kpipe_engine.outputs import write_outputs
 from kpipe_engine.record import Origin, SourceMessage
 from kpipe_engine.retry import Retries
@@ -36,9 +37,7 @@ class BatchHandler:
         # What has passed behind a record whose time has not come, by offset: it is not called for again.
         self._ahead: dict[int, list[Row]] = {}
 
-    def handle(
-        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
-    ) -> int:
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """All of them, whatever the clock says, or those before a record whose next try is not due yet."""
         if not messages:
             return 0
@@ -62,7 +61,7 @@ class BatchHandler:
         self._segments.close()
 
     def _handle(
-        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: Mapping[int, Fault], until: float
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
     ) -> int:
         passed, self._ahead = self._ahead, {}
         rows, failed = self._segments.process(_without(known_faults.keys() | passed.keys(), messages))
@@ -122,7 +121,7 @@ class BatchHandler:
     def _recount(
         self,
         messages: Sequence[SourceMessage],
-        known_faults: Mapping[int, Fault],
+        known_faults: KnownFaults,
         counts: Counts,
         named: Mapping[str, int],
     ) -> None:

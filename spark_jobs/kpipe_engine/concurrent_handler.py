@@ -9,6 +9,7 @@ from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.crews import Crew, Outcome
 from kpipe_engine.destination import Destination
 from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.handling import KnownFaults
 from kpipe_engine.outputs import write_outputs
 from kpipe_engine.record import SourceMessage
 from kpipe_engine.retry import Retries
@@ -28,9 +29,7 @@ class ConcurrentHandler:
         # Of records whose time has not come, and of those behind them.
         self._ahead: dict[int, Outcome] = {}
 
-    def handle(
-        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: dict[int, Fault], until: float
-    ) -> int:
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         if not messages:
             return 0
         self._crew.count_into(counts.named)
@@ -57,7 +56,7 @@ class ConcurrentHandler:
     def close(self) -> None:
         self._crew.close()
 
-    def _work(self, messages: Sequence[SourceMessage], known_faults: dict[int, Fault], until: float) -> None:
+    def _work(self, messages: Sequence[SourceMessage], known_faults: KnownFaults, until: float) -> None:
         offsets = {message.offset() for message in messages}
         # After a chunk that came to nothing, reading begins further back.
         before = {at: outcome for at, outcome in self._ahead.items() if at in offsets}

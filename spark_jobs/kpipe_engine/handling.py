@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.record import SourceMessage
 
-KnownFaults: TypeAlias = dict[int, Fault]
+KnownFaults: TypeAlias = Mapping[int, Fault]
+"""By offset: records that are known, from a failed try, not to pass."""
 
 
 class Handler(Protocol):
-    """Takes what was read. `known_faults` are records that are known, from a failed try, not to pass."""
+    """Takes what was read."""
 
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """How many of the messages were handled before the clock passed `until`."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from airflow_provider_kpipe.contract.completed_offsets import Spans
-from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
@@ -64,10 +61,10 @@ class Lane:
     def spend(self, seconds: float) -> None:
         self.seconds += seconds
 
-    def learn(self, faults: Mapping[int, Fault]) -> bool:
+    def learn(self, faults: KnownFaults) -> bool:
         """After a chunk that came to nothing: which records made it fail. Whether that is news."""
         before = len(self.known_faults)
-        self.known_faults.update(faults)
+        self.known_faults = {**self.known_faults, **faults}
         return len(self.known_faults) > before
 
     def suspect(self) -> None:
