@@ -75,6 +75,13 @@ class Acknowledgements:
         }
         raise ChunkFailedError(f"the broker refused {len(refused)} records, the first with: {refused[0].error}", faults)
 
+    def raise_refusal(self) -> None:
+        """Say what the broker has refused, if that is why the producer takes nothing more: so it is in a transaction,
+        for the records behind the refused one."""
+        self._call(partial(self.producer.poll, FLUSH_SECONDS))
+        if self._refused:
+            self.wait()
+
     def serve(self) -> None:
         """Take notice of what the broker has said so far."""
         self._call(partial(self.producer.poll, 0))

@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.dead_letter_writing import choose_write
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, produce
-from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large
+from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large, is_untimely
 from kpipe_engine.record import SourceMessage
 from kpipe_engine.restored import RestoredMessage
 
@@ -94,6 +94,8 @@ def cannot_read(message: SourceMessage, fault: Fault) -> str:
 def _cannot_write(message: SourceMessage, topic: str, fault: Fault) -> str:
     if is_too_large(fault):
         remedy = "raise max.message.bytes of the dead-letter topic, and message.max.bytes in the connection"
+    elif is_untimely(fault):
+        remedy = "raise message.timestamp.after.max.ms of the dead-letter topic, and message.timestamp.before.max.ms"
     else:
         remedy = "see that the topic is there, that the connection's user may write to it, and that it is not compacted"
     return (

@@ -173,6 +173,7 @@ def produce(
             acks.make_room()
         except KafkaException as error:
             if not is_record_error(error.args[0]):
+                acks.raise_refusal()
                 raise
             raise UnwritableRecordError from error
         except (TypeError, ValueError, OverflowError) as error:

@@ -23,9 +23,6 @@ _RECORD_ERRORS = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
-_SIZE_ERRORS = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE)
-# A fault comes out of a chunk that failed as text, in which the client names the code of its error like this.
-_SIZE_MARKS = tuple(f"KafkaError{{code={KafkaError(code).name()}," for code in _SIZE_ERRORS)
 # No record of a topic can be written, whatever is in it.
 _TOPIC_ERRORS = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_AUTHORIZATION_FAILED}
@@ -42,7 +39,17 @@ def is_record_error(error: KafkaError) -> bool:
 
 def is_too_large(fault: Fault) -> bool:
     """Whether the broker or the client refused a record for its size."""
-    return fault.message.startswith(_SIZE_MARKS)
+    return _has_code(fault, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE)
+
+
+def is_untimely(fault: Fault) -> bool:
+    """Whether the broker refused a record for its timestamp."""
+    return _has_code(fault, KafkaError.INVALID_TIMESTAMP)
+
+
+def _has_code(fault: Fault, *codes: int) -> bool:
+    # A fault comes out of a chunk that failed as text, in which the client names the code of its error like this.
+    return fault.message.startswith(tuple(f"KafkaError{{code={KafkaError(code).name()}," for code in codes))
 
 
 def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, source_offset: int | None = None) -> None:

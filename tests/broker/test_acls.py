@@ -103,7 +103,7 @@ def test_what_is_listed_for_redrives_is_enough(bench: Bench) -> None:
     allow_only(bench, [*granted_to_run(bench), *granted_to_redrive(bench)])
     assert dry_run(bench).outcomes["redriven"] == 5
     counts = redrive(mended(bench))
-    assert (counts.read, counts.named) == (5, {"redriven": 5})
+    assert (counts.read, counts.named) == (5, {"kpipe:redriven": 5})
     assert dry_run(bench).outcomes["already_redriven"] == 5
 
 

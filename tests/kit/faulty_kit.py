@@ -102,3 +102,11 @@ def nameless_headers_at_five(record: Any) -> Any:
     if json.loads(record.value)["id"] == 5:
         record.headers.append(("\ud800", b"1"))
     return record
+
+
+def five_too_large_for_its_topic(record: Any) -> Any:
+    """Goes to a topic of its own that takes less than the client does."""
+    if json.loads(record.value)["id"] == 5:
+        record.topic = f"{record.metadata.topic}.small"
+        record.value = b"y" * 1_000
+    return record

@@ -66,6 +66,9 @@ class FakeDelivery:
     def make_room(self) -> None:
         self.producer.poll(0.1)
 
+    def raise_refusal(self) -> None:
+        """The broker has refused nothing."""
+
     def on_delivery_of(self, source_offset: int, kind: str) -> Any:
         return (source_offset, kind)
 
