@@ -10,11 +10,12 @@ from confluent_kafka import KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import progress_group_of
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.deadline import returns_within
-from kpipe_engine.errors import ChunkFailedError
+from kpipe_engine.errors import ChunkFailedError, needing
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 
@@ -50,9 +51,14 @@ class ExactlyOnce:
         self, settings: Settings, job: Job, first: PartitionRange, source: Source, admission: Admission
     ) -> None:
         self._admission = admission
+        self._needs = {
+            "transactional_id": job.plan.transactional_id(first.partition, first.slot),
+            "group": progress_group_of(job.plan.group, first.slot),
+            "topic": job.plan.topic,
+        }
         self._settings = {
             **producer_settings(settings, job.pipeline.destination),
-            "transactional.id": job.plan.transactional_id(first.partition, first.slot),
+            "transactional.id": self._needs["transactional_id"],
             "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
         }
         self._topic = job.output_topic
@@ -65,7 +71,8 @@ class ExactlyOnce:
         # second later. The first answer comes over the address that was given, the second from a broker.
         for _ in range(2):
             self.acks.producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
-        self.acks.producer.init_transactions()
+        with needing(**self._needs):
+            self.acks.producer.init_transactions()
 
     def renew(self, kind: type[Acknowledgements]) -> None:
         self.close()
@@ -78,7 +85,8 @@ class ExactlyOnce:
     def store(self, positions: list[TopicPartition]) -> None:
         self.acks.wait()
         # librdkafka does not come back from this when the group's coordinator went down at the wrong moment.
-        self._stuck = not returns_within(STORE_SECONDS, partial(self._commit, self.acks.producer, positions))
+        with needing(**self._needs):
+            self._stuck = not returns_within(STORE_SECONDS, partial(self._commit, self.acks.producer, positions))
         if self._stuck:
             raise ChunkFailedError(f"the broker did not answer within {STORE_SECONDS:.0f} s when the chunk was stored")
 
@@ -103,13 +111,20 @@ class AtLeastOnce:
     """A chunk is stored after its acknowledgements: a crash in between has it written again."""
 
     def __init__(
-        self, settings: Settings, job: Job, source: Source, ownership: Ownership, admission: Admission
+        self,
+        settings: Settings,
+        job: Job,
+        first: PartitionRange,
+        source: Source,
+        ownership: Ownership,
+        admission: Admission,
     ) -> None:
         self._admission = admission
         self._settings = producer_settings(settings, job.pipeline.destination)
         self._topic = job.output_topic
         self._source = source
         self._ownership = ownership
+        self._needs = {"group": progress_group_of(job.plan.group, first.slot), "topic": job.plan.topic}
         self.acks = Acknowledgements(self._settings, self._topic, self._admission)
 
     def open(self) -> None:
@@ -129,7 +144,9 @@ class AtLeastOnce:
         # Nothing fences us here: that somebody has taken a partition over has to be looked for.
         if lost := self._ownership.lost([each.partition for each in positions]):
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
-        for result in self._source.consumer.commit(offsets=positions, asynchronous=False):
+        with needing(**self._needs):
+            results = self._source.consumer.commit(offsets=positions, asynchronous=False)
+        for result in results:
             if result.error is not None:
                 raise ChunkFailedError(
                     f"offset {result.offset} of partition {result.partition} could not be stored: {result.error}"
@@ -149,4 +166,4 @@ def choose_delivery(
 ) -> Delivery:
     if job.pipeline.delivery == "exactly_once":
         return ExactlyOnce(settings, job, first, source, admission)
-    return AtLeastOnce(settings, job, source, ownership, admission)
+    return AtLeastOnce(settings, job, first, source, ownership, admission)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 
@@ -27,6 +28,11 @@ _RECORD_ERRORS = frozenset(
 _TOPIC_ERRORS = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 )
+_FORBIDDEN = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional_id",
+}
 # A producer that was fenced between two calls says no more than that it is broken for good: _FATAL.
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
@@ -59,6 +65,26 @@ def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, sou
             f"topic {topic!r} cannot be written to ({error.str()}): see that it is there, and that the connection's "
             "user may write to it, then run again",
             source_offset,
+        )
+
+
+@contextmanager
+def needing(**names: str) -> Iterator[None]:
+    """A call that needs the permission to use a `topic`, a `group` or a `transactional_id`."""
+    try:
+        yield
+    except KafkaException as failure:
+        stop_if_forbidden(failure.args[0], **names)
+        raise
+
+
+def stop_if_forbidden(error: KafkaError, **names: str) -> None:
+    """Trying again helps as little as blaming a record. The client does not say what it was about."""
+    kind = _FORBIDDEN.get(error.code())
+    if kind in names:
+        raise PartitionStoppedError(
+            f"the connection's user may not use the {kind.replace('_', ' ')} {names[kind]!r} ({error.str()}): see what "
+            "it has to be allowed in docker/README.md, then run again"
         )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.ownership import completed_in_pieces, take_on, takes_over
+from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
+from kpipe_engine.errors import needing
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
 
@@ -135,7 +137,8 @@ class Ownership:
             settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
             producer = Producer({**settings, "transactional.id": writer})
             try:
-                producer.init_transactions(ANSWER_SECONDS)
+                with needing(transactional_id=writer):
+                    producer.init_transactions(ANSWER_SECONDS)
             finally:
                 # A worker process outlives its task.
                 producer.close()
@@ -146,14 +149,28 @@ class Ownership:
         own = slot == self._slot
         consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)
         try:
-            answers = consumer.committed(asked, timeout=ANSWER_SECONDS)
+            with needing(group=progress_group_of(self._plan.group, slot), topic=self._plan.topic):
+                answers = _committed(consumer, asked)
         finally:
             if not own:
                 consumer.close()
-        for each in answers:
-            if each.error is not None:
-                raise KafkaException(each.error)
         return {each.partition: each for each in answers}
+
+
+def _committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
+    try:
+        answers = consumer.committed(asked, timeout=ANSWER_SECONDS)
+    except KafkaException as failure:
+        # The coordinator of a group that may not be used is never found, and why is only said beside. What else comes
+        # here is read again: after a failure, the consumer is a new one.
+        for event in consumer.consume(1, 0):
+            if (error := event.error()) is not None:
+                raise KafkaException(error) from failure
+        raise
+    for each in answers:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return answers
 
 
 def _lease_beside(held: TopicPartition) -> Lease | None:

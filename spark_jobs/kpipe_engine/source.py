@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, consumer_settings
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionStoppedError, stop_if_forbidden
 from kpipe_engine.record import BareMessage, SourceMessage
 
 READ_SECONDS = 0.1
@@ -160,6 +160,7 @@ class Source:
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 self._pass_over_lost()
             elif not error.retriable():
+                stop_if_forbidden(error, topic=self._topic)
                 raise KafkaException(error)
 
     def _watch(self, heard: bool) -> None:

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, is_record_error, may_be_fenced
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, is_record_error, may_be_fenced, needing
 
 OF_THE_RECORD = [
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -72,3 +72,27 @@ def test_a_stopped_partition_knows_where() -> None:
     assert PartitionStoppedError("why", 5).next_offset == 5
     assert PartitionStoppedError("why").next_offset is None
     assert str(PartitionStoppedError("why", 5)) == "why"
+
+
+@pytest.mark.parametrize(
+    ("code", "thing"),
+    [
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, "topic 't'"),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, "group 'g'"),
+        (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional id 'i'"),
+    ],
+)
+def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
+    with (
+        pytest.raises(PartitionStoppedError, match=rf"user may not use the {thing} \(why\): see what it has to be"),
+        needing(topic="t", group="g", transactional_id="i"),
+    ):
+        raise KafkaException(KafkaError(code, "why"))
+
+
+@pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError.GROUP_AUTHORIZATION_FAILED])
+def test_what_has_no_name_here_is_left_as_it_is(code: int) -> None:
+    failure = KafkaException(KafkaError(code))
+    with pytest.raises(KafkaException) as raised, needing(topic="t"):
+        raise failure
+    assert raised.value is failure

@@ -1,0 +1,102 @@
+"""A cluster on which the connection's user may not use something: the partition says what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from jobs import wait_for
+from pipelines import Bench
+from redrives import order, redrive, work
+from topics import fill, numbered
+
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine import ownership
+
+both_deliveries = pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+seen_or_not = pytest.mark.parametrize("seen", [True, False], ids=["may be seen", "may not be seen"])
+
+
+@pytest.fixture(scope="module")
+def strict_broker() -> Iterator[SandboxBroker]:
+    """A thing that no rule is about may be used by everybody."""
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    rules = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
+    with SandboxBroker(overrides=rules) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def short_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client looks for the coordinator of a group for as long as it is told to."""
+    monkeypatch.setattr(ownership, "ANSWER_SECONDS", 2.0)
+
+
+def filled(broker: SandboxBroker, delivery: Delivery = "exactly_once", **spec: Any) -> Bench:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, **spec)
+    fill(bench.bootstrap, bench.topic, numbered(5))
+    return bench
+
+
+def forbid(bench: Bench, kind: ResourceType, name: str, seen: bool) -> None:
+    """What there is a rule about is for those whom it names."""
+    user = "User:ANONYMOUS" if seen else "User:somebody"
+    what = (kind, name, ResourcePatternType.LITERAL, user, "*", AclOperation.DESCRIBE, AclPermissionType.ALLOW)
+    admin = AdminClient(bench.settings)
+    (made,) = admin.create_acls([AclBinding(*what)]).values()
+    made.result(30)
+    wait_for(lambda: bool(admin.describe_acls(AclBindingFilter(*what)).result(30)), "the rule")
+
+
+def assert_stopped_over(thing: str, progress: PartitionProgress) -> None:
+    assert (progress.state, progress.next_offset) == ("stopped", 0)
+    assert (progress.stopped or "").startswith(f"the connection's user may not use the {thing} (")
+    assert (progress.stopped or "").endswith("see what it has to be allowed in docker/README.md, then run again")
+
+
+@seen_or_not
+def test_a_transactional_id(strict_broker: SandboxBroker, seen: bool) -> None:
+    bench = filled(strict_broker)
+    plan = bench.plan()
+    (writer,) = plan.transactional_ids
+    forbid(bench, ResourceType.TRANSACTIONAL_ID, writer, seen)
+    assert_stopped_over(f"transactional id {writer!r}", *bench.work(plan))
+
+
+@both_deliveries
+@seen_or_not
+def test_the_group_of_what_is_stored(strict_broker: SandboxBroker, delivery: Delivery, seen: bool) -> None:
+    bench = filled(strict_broker, delivery)
+    plan = bench.plan()
+    forbid(bench, ResourceType.GROUP, plan.progress_group, seen)
+    assert_stopped_over(f"group {plan.progress_group!r}", *bench.work(plan))
+
+
+@both_deliveries
+@seen_or_not
+def test_the_source_topic(strict_broker: SandboxBroker, delivery: Delivery, seen: bool) -> None:
+    bench = filled(strict_broker, delivery)
+    plan = bench.plan()
+    forbid(bench, ResourceType.TOPIC, bench.topic, seen)
+    assert_stopped_over(f"topic {bench.topic!r}", *bench.work(plan))
+
+
+def test_the_ledger_of_a_redrive(strict_broker: SandboxBroker) -> None:
+    bench = filled(strict_broker, segments=["faulty_kit:odd_ones_fail"])
+    bench.work(bench.plan())
+    redrive(bench, "first", target="source")
+    made = order(bench, "second", target="source")
+    forbid(bench, ResourceType.TOPIC, made.redrive.ledger_topic, seen=True)
+    assert_stopped_over(f"topic {made.redrive.ledger_topic!r}", *work(bench, made))
