@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import delivery as delivery_module
 
-RECORDS = 60_000
+RECORDS = 20_000
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 
 
@@ -37,7 +37,7 @@ def test_it_costs_time_and_nothing_else(
     # A crash at the wrong moment is waited for: what counts is that the wait ends.
     monkeypatch.setattr(delivery_module, "STORE_SECONDS", 8.0)
     bench = Bench.make(
-        own_broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:parse"], chunk_records=2_000
+        own_broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:unhurriedly"], chunk_records=2_000
     )
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     working = Working(bench.worker(bench.plan()))
@@ -46,9 +46,11 @@ def test_it_costs_time_and_nothing_else(
 
     if trouble == "crash":
         own_broker.kill()
+        assert working.is_alive()
         own_broker.start()
     else:
         own_broker.pause()
+        assert working.is_alive()
         working.join(5)
         own_broker.resume()
     working.join(120)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
+import orders_kit
 import pytest
 from jobs import wait_for
 from pipelines import Bench
@@ -18,6 +21,7 @@ from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.scaling import RebalanceMode
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine import yielding
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
@@ -110,18 +114,37 @@ def test_a_partition_that_has_not_begun_by_the_deadline_says_so(broker: SandboxB
     assert ids(bench) == []
 
 
-def test_a_run_ends_at_its_deadline(broker: SandboxBroker) -> None:
+def test_a_run_ends_at_its_deadline(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = make(broker, "exactly_once", "drain_and_yield", chunk_seconds=600.0)
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
+    # It comes when the worker is at work, however long that takes to start.
+    clock, handled = SimpleNamespace(now=time.time()), iter(range(RECORDS))
 
-    (progress,) = bench.work(bench.plan(), orders=YieldOrders(deadline=time.time() + 3))
+    def slowly(record: Any) -> Any:
+        if next(handled) == 100:
+            clock.now += 3_600
+        return record
 
-    assert progress.state == "yielded"
-    assert 0 < progress.next_offset < RECORDS
+    monkeypatch.setattr(orders_kit, "slowly", slowly)
+    monkeypatch.setattr(yielding, "time", SimpleNamespace(time=lambda: clock.now))
+    (progress,) = bench.work(bench.plan(), orders=YieldOrders(deadline=clock.now + 3_600))
+
+    assert (progress.state, progress.stopped) == ("yielded", "the run has reached its max_run_time")
+    assert 100 < progress.next_offset < RECORDS
     assert ids(bench) == list(range(progress.next_offset))
 
 
-def test_a_request_in_kafka_reaches_a_job_and_no_other_attempt_of_it(broker: SandboxBroker) -> None:
+def test_a_request_in_kafka_reaches_a_job_and_no_other_attempt_of_it(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: Counter[ListeningOrders] = Counter()
+    look = ListeningOrders._look
+
+    def counted(orders: ListeningOrders, *arguments: Any) -> None:
+        look(orders, *arguments)
+        looks[orders] += 1
+
+    monkeypatch.setattr(ListeningOrders, "_look", counted)
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
     plan = bench.plan()
@@ -131,9 +154,10 @@ def test_a_request_in_kafka_reaches_a_job_and_no_other_attempt_of_it(broker: San
     ):
         request_stop(bench.settings, plan, "second", "the task was asked to stop")
         wait_for(lambda: ours.given, "the request")
+        # The look that they are at may have begun before the request.
+        before = looks[others]
+        wait_for(lambda: looks[others] > before + 1, "another look of the others")
         assert ours.reason == "the task was asked to stop"
-        # By now they have looked as often as we have.
-        ours.wait(1)
         assert not others.given
 
 

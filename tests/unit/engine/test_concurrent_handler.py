@@ -3,7 +3,6 @@ from __future__ import annotations
 import logging
 import math
 import sys
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -88,18 +87,22 @@ def test_each_record_waits_for_its_own_time(
 def test_awaited_too_nobody_sleeps_through_an_order(
     monkeypatch: pytest.MonkeyPatch, message: Callable[..., Message]
 ) -> None:
+    orders = YieldOrders()
+
     async def never(record: Record) -> None:
+        if record.metadata.offset == 6:
+            # The record before it waits for its next try by now.
+            orders.ask("enough")
         raise TimeoutError
 
     users = ModuleType("user_segments")
     users.never = never
     monkeypatch.setitem(sys.modules, "user_segments", users)
-    orders, context = YieldOrders(), ConcurrentContext("run", "orders", 3, logging.getLogger())
+    context = ConcurrentContext("run", "orders", 3, logging.getLogger())
     retries = Retries(RetryPolicy.fixed(2, 3_600), orders)
     crew = Coroutines(["user_segments:never"], context, retries, Origin("run"), orders, at_once=2)
-    threading.Timer(0.2, orders.ask, ["enough"]).start()
-    (outcome,) = crew.work([message(5)], until=math.inf)
-    assert (outcome.is_due, outcome.fault) == (False, None)
+    outcomes = crew.work([message(5), message(6)], until=math.inf)
+    assert [(each.is_due, each.fault) for each in outcomes] == [(False, None)] * 2
     crew.close()
 
 

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import threading
 import time
+from types import SimpleNamespace
 
+import pytest
+
+from kpipe_engine import yielding
 from kpipe_engine.yielding import YieldOrders
 
 
@@ -22,10 +27,37 @@ def test_who_asks_says_why() -> None:
     assert (orders.reason, orders.given) == ("somebody stopped the task", True)
 
 
-def test_nobody_sleeps_through_an_order() -> None:
+class Waits(threading.Event):
+    """Notes for how long it was to be waited for, and does not wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.noted.append(timeout)
+        return self.is_set()
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
+    made = Waits()
+    monkeypatch.setattr(yielding, "threading", SimpleNamespace(Event=lambda: made))
+    return made
+
+
+def test_whoever_rests_is_woken_by_an_order(waits: Waits) -> None:
     orders = YieldOrders()
-    orders.ask("enough")
-    before = time.monotonic()
     orders.wait(3_600)
-    YieldOrders(deadline=time.time() - 1).wait(3_600)
-    assert time.monotonic() - before < 3_600
+    assert (waits.noted, waits.is_set()) == ([3_600], False)
+    orders.ask("enough")
+    assert waits.is_set()
+
+
+def test_nobody_rests_beyond_the_deadline(waits: Waits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yielding, "time", SimpleNamespace(time=lambda: 1_000.0))
+    YieldOrders(deadline=1_060.0).wait(3_600)
+    YieldOrders(deadline=1_060.0).wait(5)
+    YieldOrders(deadline=999.0).wait(3_600)
+    assert waits.noted == [60.0, 5, 0.0]
