@@ -36,6 +36,11 @@ def test_counts_are_added_field_by_field() -> None:
     assert Counts(1, 2, 3, 4, 5, 6, 7) + Counts(10, 20, 30, 40, 50, 60, 70) == Counts(11, 22, 33, 44, 55, 66, 77)
 
 
+def test_named_counts_add_up() -> None:
+    total = Counts(read=1, named={"a": 1, "b": 2}) + Counts(read=2, named={"b": 3, "c": 4})
+    assert total == Counts(read=3, named={"a": 1, "b": 5, "c": 4})
+
+
 def test_a_copy_of_counts_goes_its_own_way() -> None:
     counts = Counts(read=1)
     twin = counts.copy()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import sys
 import time
 from collections import defaultdict
@@ -18,7 +17,7 @@ from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine import retry as module
 from kpipe_engine.concurrent_handler import ConcurrentHandler
-from kpipe_engine.crews import ConcurrentContext, Coroutines, Threads
+from kpipe_engine.crews import ConcurrentContext, Threads
 from kpipe_engine.destination import Destination
 from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
@@ -46,7 +45,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         return record
 
     users = ModuleType("user_segments")
-    users.fail_first = fail_first
+    users.fail_first = fail_first  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "user_segments", users)
     return counted
 
@@ -65,7 +64,7 @@ def test_each_record_waits_for_its_own_time(
     retries = Retries(RetryPolicy.fixed(4, 10.0), orders)
     chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
     crew = Threads(chain, retries, Origin("run"), orders, at_once=1)
-    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
+    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)  # type: ignore[arg-type]
     messages, counts = [message(5), message(6)], Counts()
 
     def handle() -> int:
@@ -82,28 +81,6 @@ def test_each_record_waits_for_its_own_time(
     assert (handle(), dict(tries), retries.waits) == (1, {5: 2, 6: 2}, 0.0)
     assert counts.written == 2
     handler.close()
-
-
-def test_awaited_too_nobody_sleeps_through_an_order(
-    monkeypatch: pytest.MonkeyPatch, message: Callable[..., Message]
-) -> None:
-    orders = YieldOrders()
-
-    async def never(record: Record) -> None:
-        if record.metadata.offset == 6:
-            # The record before it waits for its next try by now.
-            orders.ask("enough")
-        raise TimeoutError
-
-    users = ModuleType("user_segments")
-    users.never = never
-    monkeypatch.setitem(sys.modules, "user_segments", users)
-    context = ConcurrentContext("run", "orders", 3, logging.getLogger())
-    retries = Retries(RetryPolicy.fixed(2, 3_600), orders)
-    crew = Coroutines(["user_segments:never"], context, retries, Origin("run"), orders, at_once=2)
-    outcomes = crew.work([message(5), message(6)], until=math.inf)
-    assert [(each.is_due, each.fault) for each in outcomes] == [(False, None)] * 2
-    crew.close()
 
 
 def _never_within_the_chunk(own: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
+from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.record import Origin, Record
-from kpipe_engine.segments import SegmentChain, SegmentContext
+from kpipe_engine.segments import MOST_COUNTERS, SegmentChain, SegmentContext
 
 MakeMessage = Callable[..., Message]
 
@@ -262,3 +263,98 @@ def test_what_is_no_segment_stops_the_partition(user: User) -> None:
         chain("number").open()
     with pytest.raises(PartitionStoppedError, match=r"'user_segments:Empty' has no method process\(record\)"):
         chain("Empty").open()
+
+
+def broken(*_: Any) -> None:
+    raise OSError("no such host")
+
+
+def test_segments_are_closed_in_reverse_order(user: User) -> None:
+    step(user, "One")
+    step(user, "Two")
+    segments = opened("One", "Two")
+    segments.close()
+    assert user.calls == ["open One", "open Two", "close Two", "close One"]
+
+
+def test_segments_that_were_not_opened_are_not_closed(user: User) -> None:
+    step(user, "One")
+    chain("One").close()
+    assert user.calls == []
+
+
+def test_a_segment_that_fails_to_close_is_logged_and_the_others_are_closed(
+    user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    step(user, "One")
+    step(user, "NoClose", close=broken)
+    step(user, "Two")
+    opened("One", "NoClose", "Two").close()
+    assert user.calls[-2:] == ["close Two", "close One"]
+    (said,) = caplog.records
+    assert said.getMessage() == "segment 'user_segments:NoClose' did not close"
+    assert said.exc_info is not None
+    assert isinstance(said.exc_info[1], OSError)
+
+
+def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_closed(user: User) -> None:
+    step(user, "One")
+    step(user, "NoOpen", open=broken)
+    step(user, "Two")
+    segments = chain("One", "NoOpen", "Two")
+    with pytest.raises(PartitionStoppedError, match="'user_segments:NoOpen' did not open: OSError: no such host"):
+        segments.open()
+    segments.close()
+    assert user.calls == ["open One", "close One"]
+
+
+def test_an_object_of_the_module_that_was_not_opened_here_is_not_closed_here(user: User) -> None:
+    step(user, "Client")
+    user.client = user.Client()
+    segments = opened("client.process")
+    segments.close()
+    assert user.calls == []
+
+
+@pytest.fixture
+def context() -> SegmentContext:
+    return SegmentContext("run", "orders", 0, logging.getLogger("test"))
+
+
+def test_a_context_counts_by_name(context: SegmentContext) -> None:
+    context.count("refunds")
+    context.count("refunds", 4)
+    context.count("euros", 250)
+    assert context.counters == {"refunds": 5, "euros": 250}
+
+
+@pytest.mark.parametrize("name", ["", "x" * 41, "é" * 21, 7, None], ids=repr)
+def test_a_name_that_does_not_fit_beside_an_offset_is_refused(context: SegmentContext, name: Any) -> None:
+    with pytest.raises(ValueError, match="a name has 1 to 40 bytes"):
+        context.count(name)
+
+
+def test_too_many_names_are_refused(context: SegmentContext) -> None:
+    for number in range(MOST_COUNTERS):
+        context.count(f"counter-{number}")
+    context.count("counter-0")
+    with pytest.raises(ValueError, match="'one-more' is one more than the 20"):
+        context.count("one-more")
+
+
+@pytest.mark.parametrize("by", [2.5, True, "2", None], ids=repr)
+def test_what_could_not_be_read_back_is_refused(context: SegmentContext, by: Any) -> None:
+    with pytest.raises(TypeError, match=r"'euros' is to go up by .*: a whole number is needed"):
+        context.count("euros", by)
+    assert context.counters == {}
+
+
+def test_a_chunk_that_comes_to_nothing_takes_its_counts_with_it(context: SegmentContext) -> None:
+    chain = SegmentChain([], context)
+    stored = Counts(named={"refunds": 2})
+    failed, redone = stored.copy(), stored.copy()
+    chain.count_into(failed.named)
+    context.count("refunds")
+    chain.count_into(redone.named)
+    context.count("refunds", 5)
+    assert (stored.named, failed.named, redone.named) == ({"refunds": 2}, {"refunds": 3}, {"refunds": 7})
