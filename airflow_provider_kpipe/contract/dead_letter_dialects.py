@@ -28,6 +28,10 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import DeadLetterDialect
 
 FORMAT_HEADER = "kpipe-dead-letter-format"
+# An output may be stamped with these, too.
+SOURCE_TOPIC_HEADER = "kpipe-source-topic"
+SOURCE_PARTITION_HEADER = "kpipe-source-partition"
+SOURCE_OFFSET_HEADER = "kpipe-source-offset"
 
 
 class _Row(NamedTuple):
@@ -42,9 +46,9 @@ _KPIPE = (
     _Row("pipeline", "kpipe-pipeline", TEXT),
     _Row("group", "kpipe-group", TEXT),
     _Row("run_key", "kpipe-run-key", TEXT),
-    _Row("source.topic", "kpipe-source-topic", TEXT),
-    _Row("source.partition", "kpipe-source-partition", NUMBER),
-    _Row("source.offset", "kpipe-source-offset", NUMBER),
+    _Row("source.topic", SOURCE_TOPIC_HEADER, TEXT),
+    _Row("source.partition", SOURCE_PARTITION_HEADER, NUMBER),
+    _Row("source.offset", SOURCE_OFFSET_HEADER, NUMBER),
     _Row("source.timestamp", "kpipe-source-timestamp", NUMBER),
     _Row("source.timestamp_kind", "kpipe-source-timestamp-kind", TIMESTAMP_KIND),
     _Row("fault.component", "kpipe-fault-component", TEXT),

@@ -17,3 +17,8 @@ class Lease:
     def of_attempt(self) -> Lease:
         """What all tasks of an attempt have in common."""
         return Lease(self.planned_at, self.attempt, 0)
+
+
+def lease_id_of(topic: str, partition: int) -> str:
+    """What records and events call the partition that a lease is on."""
+    return f"kafka:{topic}:{partition}"

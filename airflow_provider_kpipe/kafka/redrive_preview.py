@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from operator import methodcaller
+from collections.abc import Mapping
 
 from confluent_kafka import Message
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
+from airflow_provider_kpipe.contract.consumed_headers import headers_of
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.redrive_ledger import redriven
-
-# Consumed headers have bytes or None for values, never text. As in the source of the engine: a plain call in a loop
-# would not notice that the client has raised, and what it gives out then crashes the process.
-_headers_of: Callable[[Message], Sequence[Header] | None] = methodcaller("headers")
 
 SAMPLES = 10
 MOST_NAMES = 50
@@ -92,7 +88,7 @@ class _Seen:
 
 def _letter(message: Message) -> DeadLetter | None:
     try:
-        headers = _headers_of(message)
+        headers = headers_of(message)
     except SystemError:
         # A name among them is no UTF-8, and nothing that kpipe wrote.
         return None

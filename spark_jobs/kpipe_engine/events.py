@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 from confluent_kafka import KafkaException, Producer
 
 from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.lease import lease_id_of
 from airflow_provider_kpipe.contract.progress import Ending
 from kpipe_engine.clients import Settings, log_error
 from kpipe_engine.lane import Lane
@@ -76,7 +77,7 @@ class LoggedEvents(PartitionEvents):
             "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             **self._common,
             "partition": lane.partition,
-            "lease_id": f"kafka:{self._common['topic']}:{lane.partition}",
+            "lease_id": lease_id_of(self._common["topic"], lane.partition),
             "start": lane.range.start,
             "end": lane.range.end,
             # Of a partition that is cut, each piece tells for itself.

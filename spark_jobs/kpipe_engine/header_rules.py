@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from airflow_provider_kpipe.contract.dead_letter_dialects import (
+    SOURCE_OFFSET_HEADER,
+    SOURCE_PARTITION_HEADER,
+    SOURCE_TOPIC_HEADER,
+)
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
 from kpipe_engine.record import Header, SourceMessage, coordinates
 
@@ -21,9 +26,9 @@ class HeaderRules:
         if self._stamps:
             topic, partition, offset = coordinates(message)
             kept += (
-                ("kpipe-source-topic", topic.encode()),
-                ("kpipe-source-partition", str(partition).encode()),
-                ("kpipe-source-offset", str(offset).encode()),
+                (SOURCE_TOPIC_HEADER, topic.encode()),
+                (SOURCE_PARTITION_HEADER, str(partition).encode()),
+                (SOURCE_OFFSET_HEADER, str(offset).encode()),
             )
         return kept
 

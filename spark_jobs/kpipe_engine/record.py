@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS
 from airflow_provider_kpipe.contract.dead_letter import Header as ReadHeader
 from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.lease import lease_id_of
 
 Header: TypeAlias = tuple[str, str | bytes | None]
 
@@ -139,7 +140,7 @@ class Record:
             timestamp_kind=TIMESTAMP_KINDS[kind],
             leader_epoch=self._message.leader_epoch(),
             run_key=self._origin.run_key,
-            lease_id=f"kafka:{topic}:{partition}",
+            lease_id=lease_id_of(topic, partition),
             partition_key=f"{topic}:{partition}",
             correlation_id=self._correlation_id() or f"{topic}-{partition}-{offset}",
         )

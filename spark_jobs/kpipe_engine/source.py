@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from operator import length_hint, methodcaller
+from operator import length_hint
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
@@ -20,7 +21,6 @@ from kpipe_engine.record import BareMessage, SourceMessage
 
 READ_SECONDS = 0.1
 STALL_SECONDS = 120.0
-_headers_of = methodcaller("headers")
 
 
 class Source:
@@ -104,15 +104,12 @@ class Source:
         return messages
 
     def _read_headers(self, messages: list[SourceMessage]) -> None:
-        """Where a name is no UTF-8, the client raises once; asked again, it gives out what crashes the process.
-
-        So the names are read here, by a call that notices in any case, and what cannot be read is put aside.
-        """
+        """What cannot be read is put aside: asked again, the client gives out what crashes the process."""
         self.unreadable = {}
         rest = iter(messages)
         while True:
             try:
-                deque(map(_headers_of, rest), maxlen=0)
+                deque(map(headers_of, rest), maxlen=0)
                 return
             except SystemError as error:
                 at = len(messages) - length_hint(rest) - 1
