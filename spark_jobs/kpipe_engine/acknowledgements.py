@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import Settings
-from kpipe_engine.errors import ChunkFailedError, is_record_error, may_be_fenced, stop_if_unwritable
+from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, is_record_error, may_be_fenced, stop_if_unwritable
 
 FLUSH_SECONDS = 0.2
 # How long to serve acknowledgements while the producer's queue is full, before trying again.
@@ -73,6 +73,8 @@ class Acknowledgements:
             for each in refused
             if each.source_offset is not None and is_record_error(each.error)
         }
+        if all(each.error.code() == KafkaError._PURGE_QUEUE for each in refused):
+            raise ChunkDroppedError(f"{len(refused)} records were dropped before they were sent")
         raise ChunkFailedError(f"the broker refused {len(refused)} records, the first with: {refused[0].error}", faults)
 
     def raise_refusal(self) -> None:

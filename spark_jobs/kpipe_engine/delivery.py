@@ -6,16 +6,17 @@ import contextlib
 from functools import partial
 from typing import Protocol
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import progress_group_of
+from airflow_provider_kpipe.contract.redrive import written_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.deadline import returns_within
-from kpipe_engine.errors import ChunkFailedError, needing
+from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError, needing
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 
@@ -62,6 +63,7 @@ class ExactlyOnce:
             "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
         }
         self._topic = job.output_topic
+        self._written = written_topics(job.pipeline, job.redrive) if job.redrive else job.pipeline.written_topics
         self._group = source.consumer.consumer_group_metadata()
         self.acks = Acknowledgements(self._settings, self._topic, self._admission)
         self._stuck = False
@@ -83,12 +85,29 @@ class ExactlyOnce:
         self.acks.producer.begin_transaction()
 
     def store(self, positions: list[TopicPartition]) -> None:
-        self.acks.wait()
+        try:
+            self.acks.wait()
+        except ChunkDroppedError:
+            self._stop_if_unwritable()
+            raise
         # librdkafka does not come back from this when the group's coordinator went down at the wrong moment.
         with needing(**self._needs):
             self._stuck = not returns_within(STORE_SECONDS, partial(self._commit, self.acks.producer, positions))
         if self._stuck:
             raise ChunkFailedError(f"the broker did not answer within {STORE_SECONDS:.0f} s when the chunk was stored")
+
+    def _stop_if_unwritable(self) -> None:
+        """A transaction in which a topic may not be written to says so when something else is asked of it."""
+        try:
+            self.acks.producer.begin_transaction()
+        except KafkaException as failure:
+            error = failure.args[0]
+            if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise PartitionStoppedError(
+                    f"the connection's user may not write to one of the topics {', '.join(map(repr, self._written))}, "
+                    f"or to one that a segment has chosen ({error.str()}): see what it has to be allowed in "
+                    "docker/README.md, then run again"
+                ) from failure
 
     def _commit(self, producer: Producer, positions: list[TopicPartition]) -> None:
         if positions:

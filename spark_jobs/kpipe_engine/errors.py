@@ -100,6 +100,10 @@ class ChunkFailedError(Exception):
         self.faults = dict(faults or {})
 
 
+class ChunkDroppedError(ChunkFailedError):
+    """None of the chunk's records was refused: they were dropped with their transaction, which knows why."""
+
+
 class PartitionStoppedError(Exception):
     """The partition cannot go on. What lies before `next_offset` is terminal and gets stored."""
 

@@ -93,6 +93,21 @@ def test_the_source_topic(strict_broker: SandboxBroker, delivery: Delivery, seen
     assert_stopped_over(f"topic {bench.topic!r}", *bench.work(plan))
 
 
+def test_a_topic_that_may_be_seen_and_not_be_written_to(strict_broker: SandboxBroker) -> None:
+    """In a transaction, nothing of the chunk is sent then, and no record is told why."""
+    bench = filled(strict_broker)
+    plan = bench.plan()
+    forbid(bench, ResourceType.TOPIC, bench.output, seen=True)
+
+    (progress,) = bench.work(plan)
+
+    assert (progress.state, progress.next_offset) == ("stopped", 0)
+    assert (progress.stopped or "").startswith(
+        f"the connection's user may not write to one of the topics {bench.output!r}, {bench.dead!r}, or to one"
+    )
+    assert "Topic authorization failed" in (progress.stopped or "")
+
+
 def test_the_ledger_of_a_redrive(strict_broker: SandboxBroker) -> None:
     bench = filled(strict_broker, segments=["faulty_kit:odd_ones_fail"])
     bench.work(bench.plan())

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from kpipe_engine.acknowledgements import Acknowledgements, TracedAcknowledgements
 from kpipe_engine.admission import Admission
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError
+from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError
 
 Make = Callable[[type[Acknowledgements]], Acknowledgements]
 
@@ -79,3 +79,17 @@ def test_a_successor_and_a_topic_that_is_gone_are_told_apart_from_refusals(make:
     note(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), Message(topic="out"))
     with pytest.raises(PartitionStoppedError, match="topic 'out' cannot be written to"):
         acks.wait()
+
+
+def test_what_was_dropped_before_it_was_sent_was_refused_by_nobody(make: Make, message: Callable[..., Message]) -> None:
+    acks = make(TracedAcknowledgements)
+    note = acks.on_delivery_of(5, "destination")
+    assert note
+    note(KafkaError(KafkaError._PURGE_QUEUE), message(0))
+    with pytest.raises(ChunkDroppedError, match="1 records were dropped before they were sent"):
+        acks.wait()
+    note(KafkaError(KafkaError._PURGE_QUEUE), message(0))
+    note(TOO_LARGE, message(0))
+    with pytest.raises(ChunkFailedError, match="the broker refused 2 records") as failure:
+        acks.wait()
+    assert list(failure.value.faults) == [5]
