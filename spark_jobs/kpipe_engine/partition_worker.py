@@ -95,10 +95,11 @@ class PartitionWorker:
 
     def run_chunks(self) -> None:
         while self.lanes.unsettled:
-            self.recovery.until_it_works(lambda: self.run_chunk(self.recovery.next_lanes))
+            self.recovery.until_it_works(self.run_chunk)
 
-    def run_chunk(self, lanes: Sequence[Lane]) -> None:
+    def run_chunk(self) -> None:
         """Admit → segments → produce → acknowledge → store."""
+        lanes = self.recovery.next_lanes
         # While all of them wait for a next try, somebody looks at the run now and then.
         waits = min((lane.handler.waits for lane in lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
@@ -161,21 +162,13 @@ class PartitionWorker:
                     self.events.tell("draining", lane, reason=reason)
                 lane.end("yielded", reason)
 
-    @property
-    def lane(self) -> Lane:
-        return self.lanes.current
-
-    @property
-    def working(self) -> list[Lane]:
-        return self.lanes.working
-
     def pause(self) -> None:
         self.source.pause()
-        self.events.tell("paused", self.lane)
+        self.events.tell("paused", self.lanes.current)
 
     def resume(self) -> None:
         self.source.resume()
-        self.events.tell("resumed", self.lane)
+        self.events.tell("resumed", self.lanes.current)
 
     def close(self) -> None:
         for lane in self.lanes:

@@ -41,7 +41,7 @@ def test_reading_pauses_and_resumes(
     working = Working(bench.worker(bench.plan(), **settings))
     before = psutil.Process().memory_info().rss
     working.start()
-    wait_for(lambda: working.worker.lane.counts.read > 5_000 or not working.is_alive(), "some records")
+    wait_for(lambda: working.worker.lanes.current.counts.read > 5_000 or not working.is_alive(), "some records")
 
     own_broker.pause()
     highest = 0

@@ -40,8 +40,8 @@ def test_the_newer_run_goes_on_from_where_the_older_one_stands(broker: SandboxBr
     first = bench.worker(older)
     first.open()
     # After both plans were made, and before the newer run starts.
-    first.run_chunk(first.working)
-    first.run_chunk(first.working)
+    first.run_chunk()
+    first.run_chunk()
 
     (second,) = bench.work(newer)
     first.run_chunks()
@@ -64,7 +64,7 @@ def test_an_older_run_that_comes_late_leaves_the_newer_one_alone(broker: Sandbox
     older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
     second = bench.worker(newer)
     second.open()
-    second.run_chunk(second.working)
+    second.run_chunk()
 
     (first,) = bench.work(older)
     # It was fenced by the late one's opening, and is the rightful owner all the same.
@@ -84,7 +84,7 @@ def test_two_runs_at_the_same_time_come_to_terms(broker: SandboxBroker, delivery
     older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
     first, second = (Working(bench.worker(plan, **{"linger.ms": "5"})) for plan in (older, newer))
     first.start()
-    wait_for(lambda: first.worker.lane.stored > 0, "a chunk of the older run")
+    wait_for(lambda: first.worker.lanes.current.stored > 0, "a chunk of the older run")
 
     second.start()
     first.join(60)
@@ -199,10 +199,10 @@ def test_a_checkpoint_that_comes_while_its_run_is_still_at_work(broker: SandboxB
     older = planned(bench, "older", 10)
     worker = bench.worker(older)
     worker.open()
-    worker.run_chunk(worker.working)
+    worker.run_chunk()
     assert not bench.checkpoint(older).complete
     newer = planned(bench, "newer", 11) if plan_first else None
-    worker.run_chunk(worker.working)
+    worker.run_chunk()
     worker.close()
 
     newer = newer or planned(bench, "newer", 11)

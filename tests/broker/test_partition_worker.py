@@ -287,7 +287,7 @@ def test_an_attempt_goes_on_from_what_the_last_one_stored(broker: SandboxBroker,
     first = bench.worker(plan)
     first.open()
     for _ in range(4):
-        first.run_chunk(first.working)
+        first.run_chunk()
     first.close()
 
     (progress,) = bench.work(plan)
@@ -303,7 +303,7 @@ def test_a_newer_worker_fences_the_older_and_nothing_is_written_twice(broker: Sa
     plan = bench.plan()
     older = bench.worker(plan)
     older.open()
-    older.run_chunk(older.working)
+    older.run_chunk()
 
     (progress,) = bench.work(plan, attempt="second")
     older.run_chunks()
@@ -390,7 +390,7 @@ def test_a_chunk_ends_by_time_where_segments_are_slow(broker: SandboxBroker, del
     worker = bench.worker(bench.plan())
     worker.open()
 
-    worker.run_chunk(worker.working)
+    worker.run_chunk()
     after_first = worker.source.next_offset
     worker.close()
 

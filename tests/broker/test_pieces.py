@@ -166,7 +166,7 @@ def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker
     piece(bench, plan, 3).run()
     begun = piece(bench, plan, 0)
     begun.open()
-    begun.run_chunk(begun.working)
+    begun.run_chunk()
     begun.close()
 
     found = progress(bench, plan)
@@ -183,7 +183,7 @@ def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: b
     piece(bench, plan, 3).run()
     begun = piece(bench, plan, 0)
     begun.open()
-    begun.run_chunk(begun.working)
+    begun.run_chunk()
     begun.close()
     if checkpointed:
         assert not bench.checkpoint(plan).complete
@@ -215,7 +215,7 @@ def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: Parti
     at_work = [piece(bench, older, slot, task=slot + 1) for slot in (0, 2)]
     for worker in at_work:
         worker.open()
-        worker.run_chunk(worker.working)
+        worker.run_chunk()
 
     if newer.ranges[0].cuts:
         claim(newer_bench, newer)
@@ -262,7 +262,7 @@ def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(b
     (come_late,) = piece(bench, older, 0, task=0).run()
 
     assert come_late.state == "revoked"
-    at_work.run_chunk(at_work.working)  # raises if it was fenced
+    at_work.run_chunk()  # raises if it was fenced
     at_work.close()
     assert ids(bench) == list(range(50, 60))
 
@@ -280,7 +280,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
     at_work = piece(bench, older, 2, task=2)
     at_work.open()
     if begun:
-        at_work.run_chunk(at_work.working)
+        at_work.run_chunk()
 
     def die(*_arguments: object) -> None:
         raise RuntimeError("killed")
@@ -292,7 +292,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
             dies.open()
         dies.close()
     # Its lease is there, and this piece of the older run does not know yet.
-    at_work.run_chunk(at_work.working)
+    at_work.run_chunk()
     claim(newer_bench, newer, attempt="second")
     at_work.run_chunks()
     at_work.close()

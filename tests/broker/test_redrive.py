@@ -166,21 +166,21 @@ def test_of_two_that_overlap_the_older_gives_way_and_nothing_goes_back_twice(bro
     first, second = order(bench, "first"), order(bench, "second")
     older = worker(bench, first)
     older.open()
-    older.run_chunk(older.working)
-    older.run_chunk(older.working)
+    older.run_chunk()
+    older.run_chunk()
     newer = worker(bench, second)
     newer.open()
-    newer.run_chunk(newer.working)
-    newer.run_chunk(newer.working)
-    newer.run_chunk(newer.working)
-    assert newer.lane.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 10}
+    newer.run_chunk()
+    newer.run_chunk()
+    newer.run_chunk()
+    assert newer.lanes.current.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 10}
 
     older.run_chunks()
     older.close()
     newer.run_chunks()
     newer.close()
 
-    assert newer.lane.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 30}
+    assert newer.lanes.current.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 30}
     assert ids(bench, bench.output) == list(range(100))
 
 
@@ -189,7 +189,7 @@ def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker:
     bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
     held = worker(bench, order(bench, "held"))
     held.open()
-    held.run_chunk(held.working)
+    held.run_chunk()
     assert redrive(bench, "quick").named == {"kpipe:already_redriven": 10, "kpipe:redriven": 40}
 
     # As after a chunk that failed, but without a look at whose partition it is by now.
@@ -197,7 +197,7 @@ def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker:
     held.run_chunks()
     held.close()
 
-    assert held.lane.counts.named == {"kpipe:redriven": 10, "kpipe:already_redriven": 40}
+    assert held.lanes.current.counts.named == {"kpipe:redriven": 10, "kpipe:already_redriven": 40}
     assert ids(bench, bench.output) == list(range(100))
 
 
@@ -207,10 +207,10 @@ def test_a_retry_goes_on_where_the_last_try_stored(broker: SandboxBroker) -> Non
     made = order(bench)
     cut = worker(bench, made)
     cut.open()
-    cut.run_chunk(cut.working)
+    cut.run_chunk()
     cut.delivery.begin()
     # A chunk that comes to nothing: its entries in the ledger as well.
-    cut.fill(Chunk(10, 60.0, cut.orders), cut.working)
+    cut.fill(Chunk(10, 60.0, cut.orders), cut.lanes)
     cut.close()
 
     (progress,) = work(bench, made)

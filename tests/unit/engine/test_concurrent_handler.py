@@ -45,7 +45,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         return record
 
     users = ModuleType("user_segments")
-    users.fail_first = fail_first  # type: ignore[attr-defined]
+    users.fail_first = fail_first
     monkeypatch.setitem(sys.modules, "user_segments", users)
     return counted
 
@@ -64,7 +64,7 @@ def test_each_record_waits_for_its_own_time(
     retries = Retries(RetryPolicy.fixed(4, 10.0), orders)
     chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
     crew = Threads(chain, retries, Origin("run"), orders, at_once=1)
-    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)  # type: ignore[arg-type]
+    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
     messages, counts = [message(5), message(6)], Counts()
 
     def handle() -> int:

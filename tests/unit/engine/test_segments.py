@@ -334,12 +334,29 @@ def test_a_name_that_does_not_fit_beside_an_offset_is_refused(context: SegmentCo
         context.count(name)
 
 
-def test_too_many_names_are_refused(context: SegmentContext) -> None:
+def test_names_that_are_too_many_count_together(context: SegmentContext, caplog: pytest.LogCaptureFixture) -> None:
     for number in range(MOST_COUNTERS):
         context.count(f"counter-{number}")
+    assert caplog.messages == []
+    for _ in range(2):
+        context.count("one-more", 3)
+        context.count("another")
     context.count("counter-0")
-    with pytest.raises(ValueError, match="'one-more' is one more than the 20"):
-        context.count("one-more")
+    assert caplog.messages == ["counter 'one-more' and more: after 20 names, they count as 'others'"]
+    assert len(context.counters) == MOST_COUNTERS + 1
+    assert (context.counters["others"], context.counters["counter-0"]) == (8, 2)
+
+
+def test_names_of_an_earlier_try_are_among_them(context: SegmentContext) -> None:
+    context.counters = {f"counter-{number}": 1 for number in range(MOST_COUNTERS)} | {"others": 5}
+    context.count("counter-3")
+    context.count("one-more")
+    assert (context.counters["counter-3"], context.counters["others"]) == (2, 6)
+
+
+def test_names_of_the_engine_itself_are_refused(context: SegmentContext) -> None:
+    with pytest.raises(ValueError, match="'kpipe:parked': names that begin with 'kpipe:' are kpipe's own"):
+        context.count("kpipe:parked")
 
 
 @pytest.mark.parametrize("by", [2.5, True, "2", None], ids=repr)
