@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     )
     from airflow_provider_kpipe.contract.policies import RetryPolicy
     from airflow_provider_kpipe.contract.scaling import PartitionScaling
-    from airflow_provider_kpipe.segments import StopPartitionError, batch_segment
+    from airflow_provider_kpipe.record import Record
+    from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError, batch_segment
 
 __version__ = "0.1.0"
 
@@ -27,7 +28,9 @@ _HOMES = {
     "KafkaPipeline": _CONTRACT,
     "KafkaSource": _CONTRACT,
     "PartitionScaling": "airflow_provider_kpipe.contract.scaling",
+    "Record": "airflow_provider_kpipe.record",
     "RetryPolicy": "airflow_provider_kpipe.contract.policies",
+    "SegmentContext": "airflow_provider_kpipe.segments",
     "StopPartitionError": "airflow_provider_kpipe.segments",
     "batch_segment": "airflow_provider_kpipe.segments",
 }
@@ -39,7 +42,9 @@ __all__ = [
     "KafkaPipeline",
     "KafkaSource",
     "PartitionScaling",
+    "Record",
     "RetryPolicy",
+    "SegmentContext",
     "StopPartitionError",
     "__version__",
     "batch_segment",

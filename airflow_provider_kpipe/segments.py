@@ -1,10 +1,18 @@
-"""What segments say to the engine: that they take something else than a record, or that they cannot go on."""
+"""What segments and the engine say to each other, besides records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
+
+from airflow_provider_kpipe.contract.progress import OWN_COUNTERS
+
+# All of them have to fit beside a stored offset.
+MOST_COUNTERS = 20
+LONGEST_COUNTER_NAME = 40
+OTHERS = "others"
 
 Segment = TypeVar("Segment", bound=Callable[..., Any])
 
@@ -17,6 +25,49 @@ class StopPartitionError(Exception):
     What the retry policy covers is tried again. Then the partition stops in front of the record, whatever `on_fault`
     says: what is complete is committed, and the next run goes on from there.
     """
+
+
+@dataclass(slots=True)
+class SegmentContext:
+    """What a segment class gets in `open`."""
+
+    run_key: str
+    topic: str
+    partition: int
+    logger: logging.Logger
+    counters: dict[str, int] = field(default_factory=dict)
+    destination_topic: str = ""
+    source_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of the schema registry beside the source; they hold secrets."""
+    destination_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _names: set[str] = field(default_factory=set, init=False, repr=False)
+    """Of all counters there have been, whatever became of their records."""
+
+    def count(self, name: str, by: int = 1) -> None:
+        """Count something; the totals are in the checkpoint's XCom, exact as those of the records are."""
+        name = self._checked(name, by)
+        self.counters[name] = self.counters.get(name, 0) + by
+
+    def _checked(self, name: str, by: int) -> str:
+        """The name to count under: one that is too many must not become the fault of a good record."""
+        # It is stored beside the offset, and read back strictly.
+        if type(by) is not int:
+            raise TypeError(f"counter {name!r} is to go up by {by!r}: a whole number is needed")
+        if name in self._names:
+            return name
+        if not isinstance(name, str) or not 0 < len(name.encode()) <= LONGEST_COUNTER_NAME:
+            raise ValueError(f"counter {name!r}: a name has 1 to {LONGEST_COUNTER_NAME} bytes")
+        if name.startswith(OWN_COUNTERS):
+            raise ValueError(f"counter {name!r}: names that begin with {OWN_COUNTERS!r} are kpipe's own")
+        # Those of tries before this one are among the chunk's.
+        if len((self._names | self.counters.keys() | {name}) - {OTHERS}) > MOST_COUNTERS:
+            if OTHERS not in self._names:
+                self.logger.warning(
+                    "counter %r and more: after %d names, they count as %r", name, MOST_COUNTERS, OTHERS
+                )
+            name = OTHERS
+        self._names.add(name)
+        return name
 
 
 @dataclass(frozen=True, slots=True)

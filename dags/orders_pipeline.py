@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
-from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
-
-if TYPE_CHECKING:
-    from kpipe_engine.record import Record
-    from kpipe_engine.segments import SegmentContext
+from airflow_provider_kpipe import (
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+    Record,
+    SegmentContext,
+)
 
 orders = KafkaPipeline(
     name="orders",

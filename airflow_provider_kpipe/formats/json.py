@@ -6,7 +6,9 @@ A value or key of None passes as it is. JSON's `null` is read as None too, and s
 from __future__ import annotations
 
 from json import JSONDecoder, JSONEncoder
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from airflow_provider_kpipe.record import Record
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -19,28 +21,28 @@ _decode = JSONDecoder(parse_constant=_refuse).decode
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
 
 
-def read(record: Any) -> Any:
+def read(record: Record) -> Record:
     """The value from JSON."""
     if record.value is not None:
         record.value = _decode(str(record.value, "utf-8"))
     return record
 
 
-def write(record: Any) -> Any:
+def write(record: Record) -> Record:
     """The value to compact JSON."""
     if record.value is not None:
         record.value = _encode(record.value).encode()
     return record
 
 
-def read_key(record: Any) -> Any:
+def read_key(record: Record) -> Record:
     """The key from JSON."""
     if record.key is not None:
         record.key = _decode(str(record.key, "utf-8"))
     return record
 
 
-def write_key(record: Any) -> Any:
+def write_key(record: Record) -> Record:
     """The key to compact JSON."""
     if record.key is not None:
         record.key = _encode(record.key).encode()

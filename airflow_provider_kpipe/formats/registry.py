@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from airflow_provider_kpipe.segments import StopPartitionError
+from airflow_provider_kpipe.record import Record
+from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
 
 if TYPE_CHECKING:
     from confluent_kafka.schema_registry import SchemaRegistryClient
@@ -36,7 +37,7 @@ class RegistrySegment(ABC):
 
     end: ClassVar[Literal["source", "destination"]]
 
-    def open(self, context: Any) -> None:
+    def open(self, context: SegmentContext) -> None:
         self._topic = context.topic if self.end == "source" else context.destination_topic
         settings = context.source_registry if self.end == "source" else context.destination_registry
         with needs_the_extra():
@@ -67,7 +68,7 @@ class Reader(RegistrySegment):
     def _id_header(self) -> str:
         return f"__{self.part}_schema_id"
 
-    def process(self, record: Any) -> Any:
+    def process(self, record: Record) -> Record:
         data = getattr(record, self.part)
         if data is None:
             return record
@@ -93,7 +94,7 @@ class Writer(RegistrySegment):
     auto_register: ClassVar[bool] = False
     """Whether the segment may register its schema; otherwise it has to be registered by then."""
 
-    def process(self, record: Any) -> Any:
+    def process(self, record: Record) -> Record:
         found = getattr(record, self.part)
         if found is None:
             return record

@@ -24,10 +24,10 @@ def application_file() -> Path:
 
 
 def write_engine_archive(target: Path) -> Path:
-    """What the driver and the executors import: the engine, the contract it shares with Airflow, the marks that
-    segments carry, and the ready-made ones."""
+    """What the driver and the executors import: the engine, the contract it shares with Airflow, what segments take,
+    and the ready-made ones."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for module in ("__init__.py", "segments.py"):
+        for module in ("__init__.py", "record.py", "segments.py"):
             archive.write(_PACKAGE / module, f"airflow_provider_kpipe/{module}")
         for root, name in (
             (_PACKAGE / "contract", "airflow_provider_kpipe/contract"),

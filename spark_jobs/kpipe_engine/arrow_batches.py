@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpipe_engine.record import SourceMessage, coordinates
+from airflow_provider_kpipe.record import SourceMessage, coordinates
 from kpipe_engine.rows import Row
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

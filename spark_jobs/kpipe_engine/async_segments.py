@@ -7,9 +7,10 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from airflow_provider_kpipe.record import Record
+from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
-from kpipe_engine.record import Record
-from kpipe_engine.segments import SegmentChain, SegmentContext, as_records, find_segment
+from kpipe_engine.segments import SegmentChain, as_records, find_segment
 
 
 class AsyncSegmentChain(SegmentChain):

@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from airflow_provider_kpipe.segments import BatchOptions, StopPartitionError
+from airflow_provider_kpipe.record import SourceMessage
+from airflow_provider_kpipe.segments import BatchOptions, SegmentContext, StopPartitionError
 from kpipe_engine.arrow_batches import Batch, BatchError, matched
 from kpipe_engine.bisection import bisect_errors
 from kpipe_engine.errors import SegmentError
-from kpipe_engine.record import SourceMessage
 from kpipe_engine.rows import Row
-from kpipe_engine.segments import SegmentContext
 
 Portion: TypeAlias = list[Row] | Batch
 

@@ -13,11 +13,12 @@ from typing import Protocol
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
+from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.async_segments import AsyncSegmentChain
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
-from kpipe_engine.record import Origin, Record, SourceMessage
 from kpipe_engine.retry import Retries
-from kpipe_engine.segments import SegmentChain, SegmentContext
+from kpipe_engine.segments import SegmentChain
 from kpipe_engine.yielding import YieldOrders
 
 LOOK_SECONDS = 0.1

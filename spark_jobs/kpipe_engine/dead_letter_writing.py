@@ -24,8 +24,9 @@ from airflow_provider_kpipe.contract.dead_letter_messages import (
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.dead_letter_mapper import Mapper
-from kpipe_engine.record import SourceMessage, read_headers
+from kpipe_engine.messages import read_headers
 
 Write: TypeAlias = Callable[[SourceMessage, Fault], DeadLetterMessage]
 

@@ -8,11 +8,11 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.dead_letter_writing import choose_write
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, produce
 from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large, is_untimely
-from kpipe_engine.record import SourceMessage
 from kpipe_engine.restored import RestoredMessage
 
 

@@ -9,10 +9,10 @@ from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.faults import FaultKind
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.record import Header, Record, SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.errors import UnwritableRecordError, is_record_error, stop_if_unwritable
 from kpipe_engine.header_rules import choose_header_rules
-from kpipe_engine.record import Header, Record, SourceMessage
 from kpipe_engine.rows import Row
 
 PARTITIONER_CHOOSES = -1
@@ -103,7 +103,8 @@ class Destination:
         if partition is None:
             partition = message.partition() if self._keep_partition else PARTITIONER_CHOOSES
         topic = record.topic or self._topic
-        headers, own = message.headers(), record.own_headers
+        # Not those of `message`, where a segment held a record back and gives it out beside a later one.
+        headers, own = record.message.headers(), record.own_headers
         if own is not None and own != headers:
             headers = own
             check_names(headers)

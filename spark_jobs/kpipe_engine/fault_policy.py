@@ -10,9 +10,9 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.dead_letters import DeadLetters, cannot_read
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
-from kpipe_engine.record import Origin, Record, SourceMessage
 from kpipe_engine.run_watch import RunWatch
 
 Choose = Callable[[Fault, SourceMessage], str]

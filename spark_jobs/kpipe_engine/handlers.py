@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
+from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.async_segments import has_async
 from kpipe_engine.batch_handler import BatchHandler
 from kpipe_engine.concurrent_handler import ConcurrentHandler
@@ -18,12 +20,11 @@ from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.fault_policy import FaultPolicy
 from kpipe_engine.handling import Handler, KnownFaults
 from kpipe_engine.outputs import write_outputs
-from kpipe_engine.record import Origin, Record, SourceMessage
 from kpipe_engine.redrive import RedriveHandler
 from kpipe_engine.redrive_ledger import Ledger
 from kpipe_engine.restored import back_to_source
 from kpipe_engine.retry import Retries
-from kpipe_engine.segments import SegmentChain, SegmentContext
+from kpipe_engine.segments import SegmentChain
 from kpipe_engine.stages import StageChain, has_batches
 from kpipe_engine.yielding import YieldOrders
 

@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
-from kpipe_engine.record import SourceMessage
+from airflow_provider_kpipe.record import SourceMessage
 
 KnownFaults: TypeAlias = Mapping[int, Fault]
 """By offset: records that are known, from a failed try, not to pass."""

@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.dead_letter_dialects import (
     SOURCE_TOPIC_HEADER,
 )
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
-from kpipe_engine.record import Header, SourceMessage, coordinates
+from airflow_provider_kpipe.record import Header, SourceMessage, coordinates
 
 
 class HeaderRules:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Record, SourceMessage
 from kpipe_engine.destination import Destination
 from kpipe_engine.errors import ChunkFailedError, UnwritableRecordError
-from kpipe_engine.record import Record, SourceMessage
 
 
 def write_outputs(

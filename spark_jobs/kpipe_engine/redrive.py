@@ -11,11 +11,12 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.contract.redrive import COUNTERS, Outcome, Redrive, written_topics
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, UnwritableRecordError
 from kpipe_engine.handling import Handler, KnownFaults
-from kpipe_engine.record import SourceMessage, read_headers
+from kpipe_engine.messages import read_headers
 from kpipe_engine.redrive_ledger import Ledger
 from kpipe_engine.restored import RestoredMessage, choose_restore
 

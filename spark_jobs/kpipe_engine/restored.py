@@ -11,9 +11,9 @@ from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS, DeadLet
 from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.redrive import RedriveTarget, home_of
+from airflow_provider_kpipe.record import Header, SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, Destination
-from kpipe_engine.record import Header, SourceMessage
 
 
 class RestoredMessage:

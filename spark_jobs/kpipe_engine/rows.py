@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from kpipe_engine.record import Origin, Record, SourceMessage
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 
 # The source message, then key, value, headers (None as long as they are the message's), timestamp, topic and partition
 # as in a record. A tuple costs a tenth of a record to make, and a column is one `zip` away.
@@ -18,7 +18,9 @@ def row_of_message(message: SourceMessage) -> Row:
 
 
 def row_of_record(message: SourceMessage, record: Record) -> Row:
-    return (message, record.key, record.value, record.own_headers, record.timestamp, record.topic, record.partition)
+    # A record that a segment held back, and gives out beside a later one, has headers of its own.
+    headers = record.own_headers if record.message is message else record.headers
+    return (message, record.key, record.value, headers, record.timestamp, record.topic, record.partition)
 
 
 def record_of_row(row: Row, origin: Origin) -> Record:

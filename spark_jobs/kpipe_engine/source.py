@@ -15,9 +15,10 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, consumer_settings
 from kpipe_engine.errors import PartitionStoppedError, stop_if_forbidden
-from kpipe_engine.record import BareMessage, SourceMessage
+from kpipe_engine.messages import BareMessage
 
 READ_SECONDS = 0.1
 STALL_SECONDS = 120.0

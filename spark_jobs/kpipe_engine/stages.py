@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from airflow_provider_kpipe.segments import BatchOptions, StopPartitionError, batch_options
+from airflow_provider_kpipe.record import Origin, SourceMessage
+from airflow_provider_kpipe.segments import BatchOptions, SegmentContext, StopPartitionError, batch_options
 from kpipe_engine.async_segments import has_async
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
-from kpipe_engine.record import Origin, SourceMessage
 from kpipe_engine.rows import Row, in_source_order, record_of_row, row_of_message, row_of_record
-from kpipe_engine.segments import SegmentChain, SegmentContext, find_segment
+from kpipe_engine.segments import SegmentChain, find_segment
 
 Failed: TypeAlias = dict[int, SegmentError]
 """By source offset, what a record could not pass."""

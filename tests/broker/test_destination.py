@@ -81,3 +81,12 @@ def test_a_segment_chooses_topic_and_partition(broker: SandboxBroker, segments: 
         assert sorted((int(each.key or b""), each.partition) for each in found) == [
             (at, at % 3) for at in range(30) if at % 2 == rest
         ]
+
+
+@pytest.mark.parametrize("more", [[], ["batch_kit:untouched"]], ids=repr)
+def test_a_record_that_a_segment_held_back_has_its_own_headers(broker: SandboxBroker, more: list[str]) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:HoldsOneBack", *more])
+    fill(bench.bootstrap, bench.topic, [Sent(b"%d" % at, headers=[("at", b"%d" % at)]) for at in range(5)])
+    bench.work(bench.plan())
+    found = read_all(bench.bootstrap, bench.output)
+    assert [(each.value, each.header("at")) for each in found] == [(b"%d" % at, str(at)) for at in range(4)]

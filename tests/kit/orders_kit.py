@@ -72,3 +72,14 @@ class Opened:
     def process(self, record: Any) -> Any:
         record.headers.append(("opened-for", str(self.partition).encode()))
         return record
+
+
+class HoldsOneBack:
+    """Gives out each record beside the next one, as it was read."""
+
+    def open(self, context: Any) -> None:
+        self.held: list[Any] = []
+
+    def process(self, record: Any) -> Any:
+        given, self.held = self.held, [record]
+        return given

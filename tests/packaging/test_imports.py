@@ -19,7 +19,7 @@ ROOMS: dict[str, set[str]] = {
     "contract": set(),
     "kafka": {f"{OURS}.contract", f"{OURS}.exceptions", "confluent_kafka"},
     # httpx2 is what confluent-kafka asks a schema registry with.
-    "formats": {f"{OURS}.segments", "confluent_kafka", "httpx2"},
+    "formats": {f"{OURS}.record", f"{OURS}.segments", "confluent_kafka", "httpx2"},
     "hooks": {f"{OURS}.kafka", f"{OURS}.exceptions", "airflow.sdk"},
     "triggers": {
         *(f"{OURS}.{name}" for name in ("contract", "exceptions", "hooks", "kafka")),
@@ -94,13 +94,26 @@ def test_room_imports_only_what_is_below_it(room: str) -> None:
 @pytest.mark.parametrize("file", named(modules(ENGINE)))
 def test_engine_imports_contract_and_kafka_client(file: Path) -> None:
     own = {"kpipe_run.py": "pyspark", "arrow_batches.py": "pyarrow"}.get(file.name, "confluent_kafka")
-    assert strangers(file, {f"{OURS}.contract", f"{OURS}.segments", "kpipe_engine", "confluent_kafka", own}) == []
+    allowed = {
+        *(f"{OURS}.{name}" for name in ("contract", "record", "segments")),
+        "kpipe_engine",
+        "confluent_kafka",
+        own,
+    }
+    assert strangers(file, allowed) == []
+
+
+@pytest.mark.parametrize("file", named([PACKAGE / "record.py", PACKAGE / "segments.py"]))
+def test_what_segments_take_needs_the_contract_only(file: Path) -> None:
+    assert strangers(file, {f"{OURS}.contract"}) == []
 
 
 def test_nothing_shipped_or_shared_imports_airflow() -> None:
     shared = [
         PACKAGE / "__init__.py",
+        PACKAGE / "record.py",
         PACKAGE / "segments.py",
+        PACKAGE / "testing.py",
         *modules(PACKAGE / "contract"),
         *modules(PACKAGE / "formats"),
         *modules(PACKAGE / "kafka"),

@@ -14,7 +14,7 @@ from confluent_kafka import Message
 from docs_kit import README, ROOT, python_blocks
 
 from airflow_provider_kpipe import KafkaPipeline
-from kpipe_engine.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.segments import find_segment
 
 TEXT = README.read_text()

@@ -22,13 +22,13 @@ from airflow_provider_kpipe.operators.plan import KpipePlanOperator
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.operators.run import KpipeRunOperator
 from airflow_provider_kpipe.provider_info import get_provider_info
+from airflow_provider_kpipe.record import Record, RecordMetadata
+from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.spark import submission
 from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.properties import DEFAULTS, FORCED, LOCAL_DEFAULTS
 from airflow_provider_kpipe.task_group import kpipe_backfill_task_group, kpipe_task_group
-from kpipe_engine.record import Record, RecordMetadata
-from kpipe_engine.segments import SegmentContext
 
 SECTIONS = sections(REFERENCE)
 VALUES: dict[str, type] = {
@@ -118,8 +118,8 @@ def test_what_a_form_starts_with_is_said() -> None:
 def test_a_record_has_the_parts_of_its_table() -> None:
     slots = {name for name in Record.__slots__ if not name.startswith("_")}
     properties = {name for name, each in vars(Record).items() if isinstance(each, property)}
-    # What stands behind `headers`.
-    assert table("Record").keys() == (slots | properties) - {"own_headers"}
+    # What stands behind `headers` and `metadata` is the engine's.
+    assert table("Record").keys() == (slots | properties) - {"message", "own_headers"}
     assert table("RecordMetadata").keys() == {each.name for each in dataclasses.fields(RecordMetadata)}
 
 

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
-
-CREATE_TIME = 1
 
 
 class FakeProducer:
@@ -81,14 +78,3 @@ def producer() -> FakeProducer:
 @pytest.fixture
 def delivery(producer: FakeProducer) -> FakeDelivery:
     return FakeDelivery(producer)
-
-
-@pytest.fixture
-def message() -> Callable[..., Message]:
-    """Makes a message as it is consumed: `message(5, b"value")` is the one at offset 5."""
-
-    def make(offset: int = 0, value: bytes | None = b"v", **parts: Any) -> Message:
-        parts = {"topic": "orders", "partition": 3, "key": b"k", "timestamp": (CREATE_TIME, 1_700_000_000_000), **parts}
-        return Message(offset=offset, value=value, **parts)
-
-    return make

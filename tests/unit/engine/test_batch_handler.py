@@ -12,15 +12,15 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin
+from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.batch_handler import BatchHandler
 from kpipe_engine.destination import Destination
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, SegmentError
 from kpipe_engine.fault_policy import FaultPolicy
-from kpipe_engine.record import Origin
 from kpipe_engine.retry import Retries
 from kpipe_engine.rows import Row, row_of_message
 from kpipe_engine.run_watch import NoWatch
-from kpipe_engine.segments import SegmentContext
 from kpipe_engine.stages import StageChain
 from kpipe_engine.yielding import YieldOrders
 

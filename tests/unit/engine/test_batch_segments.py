@@ -14,12 +14,12 @@ from docs_kit import GUIDE, python_blocks
 from letters import LETTER
 
 from airflow_provider_kpipe import StopPartitionError, batch_segment
+from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.arrow_batches import HEADERS
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
-from kpipe_engine.record import Origin, Record
 from kpipe_engine.restored import RestoredMessage
 from kpipe_engine.rows import Row
-from kpipe_engine.segments import SegmentContext
 from kpipe_engine.stages import StageChain, has_batches
 
 MakeMessage = Callable[..., Message]

@@ -15,11 +15,11 @@ from confluent_kafka import Message
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine import retry as module
 from kpipe_engine.concurrent_handler import ConcurrentHandler
 from kpipe_engine.crews import ConcurrentContext, Threads
 from kpipe_engine.destination import Destination
-from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain
 from kpipe_engine.yielding import YieldOrders

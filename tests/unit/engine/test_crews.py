@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.segments import MOST_COUNTERS
 from kpipe_engine.crews import ConcurrentContext, Coroutines, _counters
-from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
-from kpipe_engine.segments import MOST_COUNTERS
 from kpipe_engine.yielding import YieldOrders
 
 

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.destination import Destination
 from kpipe_engine.errors import UnwritableRecordError
-from kpipe_engine.record import Origin, Record
 
 MakeMessage = Callable[..., Message]
 Copy = Callable[[Destination, Message], Any]
@@ -220,7 +220,7 @@ from confluent_kafka import Message, Producer
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
 from kpipe_engine.destination import Destination
 from kpipe_engine.errors import UnwritableRecordError
-from kpipe_engine.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record
 
 producer = Producer({"bootstrap.servers": "", "log_level": 0})
 acks = SimpleNamespace(producer=producer, produce_untraced=producer.produce, on_delivery_of=lambda *_record: None)

@@ -12,11 +12,11 @@ from confluent_kafka import Message
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine import handlers
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, SegmentError, UnwritableRecordError
 from kpipe_engine.fault_policy import FaultPolicy
 from kpipe_engine.handlers import CopyHandler, Handler, SegmentHandler
-from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
 from kpipe_engine.run_watch import NoWatch
 from kpipe_engine.yielding import YieldOrders

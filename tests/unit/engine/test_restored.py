@@ -12,9 +12,9 @@ from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import FAULT_HEADERS
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.destination import PARTITIONER_CHOOSES
 from kpipe_engine.header_rules import HeaderRules
-from kpipe_engine.record import Origin, Record
 from kpipe_engine.restored import RestoredMessage, back_to_source, choose_restore
 
 PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))

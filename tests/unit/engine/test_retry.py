@@ -12,12 +12,12 @@ from confluent_kafka import Message
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.segments import StopPartitionError
+from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
 from kpipe_engine import retry as module
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
-from kpipe_engine.record import Origin, Record
 from kpipe_engine.retry import Retries
-from kpipe_engine.segments import SegmentChain, SegmentContext
+from kpipe_engine.segments import SegmentChain
 from kpipe_engine.yielding import YieldOrders
 
 

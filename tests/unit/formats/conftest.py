@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import Message
 from confluent_kafka.schema_registry import SchemaRegistryClient
 
-from kpipe_engine.record import Origin, Record
-from kpipe_engine.segments import SegmentContext
+from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.segments import SegmentContext
 
 SETTINGS = {"url": "mock://"}
 

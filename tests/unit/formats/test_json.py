@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.formats.json import read, read_key, write, write_key
-from kpipe_engine.record import Record
+from airflow_provider_kpipe.record import Record
 from kpipe_engine.segments import find_segment
 
 MakeRecord = Callable[..., Record]

@@ -15,9 +15,9 @@ from schema_registry import Registry, running_registry
 
 from airflow_provider_kpipe.formats import avro, json_schema
 from airflow_provider_kpipe.formats.registry import TIMEOUT_SECONDS, Reader, Writer, client_settings
-from airflow_provider_kpipe.segments import StopPartitionError
+from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.segments import SegmentChain, SegmentContext
+from kpipe_engine.segments import SegmentChain
 
 MakeRecord = Callable[..., Any]
 Opened = Callable[[type, SegmentContext], Any]

@@ -49,6 +49,7 @@ def test_the_application_is_found() -> None:
 def test_the_archive_holds_what_executors_import_and_nothing_else(archive: Path) -> None:
     assert names(archive) == {
         "airflow_provider_kpipe/__init__.py",
+        "airflow_provider_kpipe/record.py",
         "airflow_provider_kpipe/segments.py",
         *modules_of(PACKAGE / "contract", "airflow_provider_kpipe/contract"),
         *modules_of(PACKAGE / "formats", "airflow_provider_kpipe/formats"),
@@ -61,7 +62,8 @@ NEED_ARROW = {"kpipe_engine/arrow_batches.py", "kpipe_engine/batch_segments.py"}
 CHILD = """
 import importlib, pkgutil, sys
 sys.path += sys.argv[1:]
-print(importlib.import_module("airflow_provider_kpipe.segments").__file__)
+for name in "record", "segments":
+    print(importlib.import_module("airflow_provider_kpipe." + name).__file__)
 packages = "airflow_provider_kpipe.contract", "airflow_provider_kpipe.formats", "kpipe_engine"
 for package in map(importlib.import_module, packages):
     for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):

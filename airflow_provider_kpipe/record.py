@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS
-from airflow_provider_kpipe.contract.dead_letter import Header as ReadHeader
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.lease import lease_id_of
+
+if TYPE_CHECKING:
+    from airflow_provider_kpipe.contract.job import Job
 
 Header: TypeAlias = tuple[str, str | bytes | None]
 
@@ -35,26 +35,6 @@ def coordinates(message: SourceMessage) -> tuple[str, int, int]:
     """
     read: SourceMessage = getattr(message, "original", message)
     return read.topic(), read.partition(), read.offset()
-
-
-def read_headers(message: SourceMessage) -> Sequence[ReadHeader]:
-    # Consumed headers have bytes or None for values, never text; a list that may hold text is what the client declares.
-    return message.headers() or ()  # type: ignore[return-value]
-
-
-class BareMessage:
-    """A message whose headers are left alone: there is one among their names that is no UTF-8."""
-
-    __slots__ = ("_message",)
-
-    def __init__(self, message: SourceMessage) -> None:
-        self._message = message
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._message, name)
-
-    def headers(self) -> None:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +70,10 @@ class Record:
 
     `topic` and `partition` are the destination's, None where the pipeline decides. The source's are in
     `metadata`. Headers are an ordered list of pairs: names may repeat, values may be binary or None.
+    `airflow_provider_kpipe.testing` makes some for tests.
     """
 
-    __slots__ = ("_message", "_origin", "key", "own_headers", "partition", "timestamp", "topic", "value")
+    __slots__ = ("_origin", "key", "message", "own_headers", "partition", "timestamp", "topic", "value")
 
     def __init__(self, message: SourceMessage, origin: Origin) -> None:
         self.key: Any = message.key()
@@ -102,7 +83,7 @@ class Record:
         self.timestamp: int = message.timestamp()[1]
         self.topic: str | None = None
         self.partition: int | None = None
-        self._message = message
+        self.message = message
         self._origin = origin
 
     def copy(self, **changes: Any) -> Record:
@@ -120,7 +101,7 @@ class Record:
     def headers(self) -> list[Header]:
         if self.own_headers is None:
             # A list of its own: a dead letter gets the headers as they were read.
-            self.own_headers = list(self._message.headers() or ())
+            self.own_headers = list(self.message.headers() or ())
         return self.own_headers
 
     @headers.setter
@@ -130,15 +111,15 @@ class Record:
     @property
     def metadata(self) -> RecordMetadata:
         # Made when asked for: most segments never look, and a record should not pay for it.
-        topic, partition, offset = coordinates(self._message)
-        kind, timestamp = self._message.timestamp()
+        topic, partition, offset = coordinates(self.message)
+        kind, timestamp = self.message.timestamp()
         return RecordMetadata(
             topic=topic,
             partition=partition,
             offset=offset,
             timestamp=timestamp,
             timestamp_kind=TIMESTAMP_KINDS[kind],
-            leader_epoch=self._message.leader_epoch(),
+            leader_epoch=self.message.leader_epoch(),
             run_key=self._origin.run_key,
             lease_id=lease_id_of(topic, partition),
             partition_key=f"{topic}:{partition}",
@@ -147,11 +128,11 @@ class Record:
 
     def _correlation_id(self) -> str | None:
         wanted = self._origin.correlation_header
-        for name, value in (self._message.headers() or ()) if wanted else ():
+        for name, value in (self.message.headers() or ()) if wanted else ():
             if name == wanted and value:
                 return value if isinstance(value, str) else value.decode(errors="replace")
         return None
 
     def __repr__(self) -> str:
-        where = f"{self._message.topic()}[{self._message.partition()}]@{self._message.offset()}"
+        where = f"{self.message.topic()}[{self.message.partition()}]@{self.message.offset()}"
         return f"<Record {where} key={self.key!r}>"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from kpipe_engine.record import Origin, Record, RecordMetadata
+from airflow_provider_kpipe.record import Origin, Record, RecordMetadata
 
 MakeMessage = Callable[..., Message]
 

@@ -1,0 +1,29 @@
+"""What the client hands out, as far as the engine has to be careful with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow_provider_kpipe.contract.dead_letter import Header
+from airflow_provider_kpipe.record import SourceMessage
+
+
+def read_headers(message: SourceMessage) -> Sequence[Header]:
+    # Consumed headers have bytes or None for values, never text; a list that may hold text is what the client declares.
+    return message.headers() or ()  # type: ignore[return-value]
+
+
+class BareMessage:
+    """A message whose headers are left alone: there is one among their names that is no UTF-8."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: SourceMessage) -> None:
+        self._message = message
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._message, name)
+
+    def headers(self) -> None:
+        return None
