@@ -28,6 +28,9 @@ DOCUMENT = {
         summary("copy", "Spark", 3.0),
         summary("copy", "plain", 4.0),
         summary("copy", EXACTLY_ONCE, 5.0, "cold"),
+        summary("skew", EXACTLY_ONCE, 8.0),
+        summary("skew", "Spark", 5.0),
+        summary("skew, relaxed", EXACTLY_ONCE, 4.0),
         summary("small run", KPIPE_DAG, 4.0, "dag"),
         summary("small run", PEER_DAG, 6.0, "dag"),
     ]
@@ -36,6 +39,7 @@ ROWS = f"""\
 | work | kpipe, exactly once | others |
 | --- | --- | --- |
 | copy, warm | 500,000/s | Spark 333,333/s (1.50 x); plain 250,000/s (2.00 x) |
+| skew, relaxed, warm | 250,000/s | Spark 200,000/s (1.25 x) |
 | small run, dag | 4.0 s | {PEER_DAG} 6.0 s (1.50 x) |
 """
 
