@@ -61,6 +61,7 @@ BARS = (
     Bar(Entry("copy", PLAIN), _kpipe("copy", AT_LEAST_ONCE), at_least=1.3),
     Bar(Entry("copy", PLAIN_TRANSACTIONS), _kpipe("copy"), at_least=1.3),
     Bar(Entry("json", SPARK_ARROW), _kpipe("json"), at_least=1.4),
+    Bar(Entry("json", SPARK_ARROW), _kpipe("json"), at_least=1.4, mode="cold"),
     Bar(Entry("json", PLAIN), _kpipe("json", AT_LEAST_ONCE), at_least=1.8),
     Bar(Entry("json", PLAIN_TRANSACTIONS), _kpipe("json"), at_least=1.8),
     Bar(_kpipe("json"), _kpipe("arrow"), at_least=2),

@@ -15,6 +15,7 @@ JSON = Work(
     about="records of 190 bytes: JSON parsed, one field changed, serialized, one at a time in Python",
     records=RECORDS,
     warm=(EXACTLY_ONCE, AT_LEAST_ONCE, SPARK_ARROW, PLAIN, PLAIN_TRANSACTIONS),
+    cold=(EXACTLY_ONCE, SPARK_ARROW),
     task="json",
     pipeline={"segments": ["kpipe_segments:change"]},
     outcome=change,
