@@ -104,8 +104,9 @@ _CONNECT_TOO = (
     ("source.partition", "__connect.errors.task.id", NUMBER.write),
     ("fault.kind", "__connect.errors.stage", write_stage),
 )
+# Spring's listener wraps what it was thrown: there, this is the class that somebody looks for.
+_SPRING_CAUSE = _Row("fault.cause", "kafka_dlt-exception-cause-fqcn", TEXT)
 _NEVER_WRITTEN = (
-    "kafka_dlt-exception-cause-fqcn",
     "kafka_dlt-key-exception-fqcn",
     "kafka_dlt-key-exception-message",
     "kafka_dlt-key-exception-stacktrace",
@@ -217,7 +218,7 @@ DIALECTS: Mapping[DeadLetterDialect, Dialect] = {
 _ROWS: Mapping[DeadLetterDialect, tuple[_Row, ...]] = {
     "kpipe": (*_KPIPE, _RETRIES, *_FIRST),
     "connect": _CONNECT,
-    "spring": _SPRING,
+    "spring": (*_SPRING, _SPRING_CAUSE),
     "streams": _STREAMS,
 }
 READERS: Mapping[str, tuple[DeadLetterDialect, str, Callable[[bytes], Any]]] = {

@@ -87,13 +87,19 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
         value=value,
         headers=_own_headers(headers, at, ours, theirs) if own is None else own,
         source=Coordinates(**source),
-        fault=Fault(**{**_UNTOLD_FAULT, **_part(details, "fault.")}),
+        fault=_fault(_part(details, "fault.")),
         pipeline=details.get("pipeline", ""),
         group=details.get("group", ""),
         run_key=details.get("run_key", ""),
         attempt=details.get("attempt", 1),
         first=FirstFault(**first) if first.keys() >= _COORDINATES else None,
     )
+
+
+def _fault(details: Mapping[str, Any]) -> Fault:
+    told = {**_UNTOLD_FAULT, **details}
+    cause = told.pop("cause", None)
+    return Fault(**{**told, "exception_class": cause or told["exception_class"]})
 
 
 def _parted(headers: Sequence[Header]) -> tuple[tuple[Header, ...] | None, Sequence[Header]]:

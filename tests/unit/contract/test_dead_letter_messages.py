@@ -106,8 +106,8 @@ BY_OTHERS: dict[str, list[Header]] = {
         ("__connect.errors.exception.message", b"no schema"),
     ],
     "spring": [
-        ("kafka_dlt-exception-fqcn", b"org.apache.kafka.connect.errors.DataException"),
-        ("kafka_dlt-exception-cause-fqcn", b"java.lang.IllegalStateException"),
+        ("kafka_dlt-exception-cause-fqcn", b"org.apache.kafka.connect.errors.DataException"),
+        ("kafka_dlt-exception-fqcn", b"org.springframework.kafka.listener.ListenerExecutionFailedException"),
         ("kafka_dlt-exception-message", b"no schema"),
         ("kafka_dlt-exception-stacktrace", b"at ..."),
         ("kafka_dlt-original-topic", b"orders"),
