@@ -33,7 +33,7 @@ class PartitionCheckpoint:
     end: int
     committed: int | None
     complete: bool
-    stopped: str | None
+    reason: str | None
     counts: Counts
 
 

@@ -68,19 +68,19 @@ class StoredProgress(Document):
     """The group's committed offset when the run was planned."""
     continues_group: bool
     counts: Counts
-    stopped: str | None = None
+    reason: str | None = None
     """Why the worker gave the partition up before its end, in one line."""
     stops_attempt: str | None = None
     """The attempt of the run that should stop in all its partitions, if this one stopped for all of them."""
     ended: Ending | None = None
-    """In which way, where `stopped` says why."""
+    """In which way, where `reason` says why."""
     lease: Lease | None = None
     """Who stored it."""
     took_over: str | None = None
     """The run whose stored offset this one went on from."""
-    slots: int = 1
+    pieces: int = 1
     """How many pieces the range is cut into; the first one's progress speaks for all in what follows."""
-    unsettled_slots: int = 1
+    unsettled_pieces: int = 1
     """How many pieces the run before had, as long as they may still be at work."""
     done: Spans = ()
     """Spans of the range that were completed before this run."""
@@ -105,10 +105,10 @@ class StoredProgress(Document):
         return self.base == committed and self.base_mark == mark_of(committed_by)
 
     def to_metadata(self) -> str:
-        full = self.stopped
+        full = self.reason
         # The last resort is shorter than the `null` of a range that goes on.
         for reason in (full and full[:STOP_REASON_CHARACTERS], full and full[:100], full and full[:20], full and "?"):
-            text = dataclasses.replace(self, stopped=reason).to_text()
+            text = dataclasses.replace(self, reason=reason).to_text()
             if len(text.encode()) <= METADATA_BYTES:
                 return text
         raise DocumentError(
@@ -126,7 +126,7 @@ class PartitionProgress:
     counts: Counts
     _: KW_ONLY
     started: bool = True
-    stopped: str | None = None
+    reason: str | None = None
     ended: Ending | None = None
     took_over: str | None = None
     done: Spans = ()
@@ -153,7 +153,7 @@ class PartitionProgress:
             planned,
             stored,
             progress.counts,
-            stopped=progress.stopped,
+            reason=progress.reason,
             ended=progress.ended,
             took_over=progress.took_over,
             done=progress.done,
@@ -174,13 +174,13 @@ class PartitionProgress:
             completed.add(each.range.start, each.next_offset)
         for start, end in (*planned.done, *first.done):
             completed.add(start, end)
-        unfinished = [each for each in pieces if not each.complete and each.stopped]
+        unfinished = [each for each in pieces if not each.complete and each.reason]
         return cls(
             planned,
             completed.next_offset,
             sum((each.counts for each in pieces), Counts()),
             started=any(each.started for each in pieces),
-            stopped=unfinished[0].stopped if unfinished else None,
+            reason=unfinished[0].reason if unfinished else None,
             ended=unfinished[0].ended if unfinished else None,
             took_over=first.took_over,
             done=first.done,
@@ -196,7 +196,7 @@ class PartitionProgress:
     def revoked(cls, planned: PartitionRange, owner: str) -> PartitionProgress:
         """What this run had stored is the newer run's by now, which went on from it."""
         reason = f"run {owner} took the partition over"
-        return cls(planned, planned.start, Counts(), started=False, stopped=reason, ended="revoked")
+        return cls(planned, planned.start, Counts(), started=False, reason=reason, ended="revoked")
 
     @classmethod
     def overtaken(cls, planned: PartitionRange, newer: StoredProgress) -> PartitionProgress:
@@ -217,7 +217,7 @@ class PartitionProgress:
     def state(self) -> PartitionState:
         if self.complete:
             return "complete"
-        if self.stopped:
+        if self.reason:
             return self.ended or "stopped"
         return "running" if self.started else "waiting"
 
@@ -242,7 +242,7 @@ class PartitionProgress:
             "end": self.range.end,
             "stored": self.next_offset,
             "state": self.state,
-            "stopped": self.stopped,
+            "reason": self.reason,
             "records_per_second": self.records_per_second,
             **dataclasses.asdict(self.counts),
         }

@@ -37,7 +37,7 @@ class PartitionRedrive:
     end: int
     next_offset: int
     complete: bool
-    stopped: str | None
+    reason: str | None
     read: int
     written: int
     """Records in the source or the output topic; segments may make several of one letter, or none."""
@@ -56,7 +56,7 @@ class PartitionRedrive:
             end=progress.range.end,
             next_offset=progress.next_offset,
             complete=progress.complete,
-            stopped=progress.stopped,
+            reason=progress.reason,
             read=counts.read,
             written=counts.written,
             dead_lettered=counts.dead_lettered,

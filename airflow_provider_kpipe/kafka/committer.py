@@ -185,6 +185,6 @@ def _record(progress: PartitionProgress, held: GroupOffset | None) -> PartitionC
         end=progress.range.end,
         committed=held.offset if held else None,
         complete=progress.complete,
-        stopped=progress.stopped,
+        reason=progress.reason,
         counts=progress.counts,
     )

@@ -70,9 +70,9 @@ def stored_of(positions: Positions, group: str, topic: Topic) -> tuple[Mapping[i
     beyond = {}
     for partition, held in stored.items():
         found = StoredProgress.read_text(held.metadata)
-        if found is None or (found.slots == 1 and not found.done):
+        if found is None or (found.pieces == 1 and not found.done):
             continue
-        groups = [progress_group_of(group, slot) for slot in range(1, found.slots)]
+        groups = [progress_group_of(group, slot) for slot in range(1, found.pieces)]
         pieces = [positions.group_offsets(each, topic.name, [partition]).get(partition) for each in groups]
         in_pieces = completed_in_pieces(
             found.run_key, found.planned_at, ((each.offset, each.metadata) for each in pieces if each)

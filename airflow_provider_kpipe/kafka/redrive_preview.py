@@ -60,7 +60,7 @@ class _Seen:
             end=planned.end,
             next_offset=planned.end,
             complete=True,
-            stopped=None,
+            reason=None,
             read=sum(outcomes.values()),
             written=0,
             dead_lettered=0,

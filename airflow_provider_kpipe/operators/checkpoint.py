@@ -58,7 +58,7 @@ class KpipeCheckpointOperator(BaseOperator):
             raise AirflowFailException(
                 f"{len(stopped)} of {len(checkpoint.partitions)} partitions of {plan.topic!r} stopped before their "
                 "end; what they had completed is committed, and the next run goes on from there. First: "
-                f"partition {stopped[0].partition}: {stopped[0].stopped or 'not finished'}"
+                f"partition {stopped[0].partition}: {stopped[0].reason or 'not finished'}"
             )
         return record
 

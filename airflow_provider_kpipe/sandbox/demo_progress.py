@@ -55,5 +55,5 @@ def progress_line(each: PartitionProgress) -> str:
     return (
         f"         partition {each.range.partition} {'█' * filled}{'·' * (_BAR - filled)} {each.fraction:4.0%} "
         f"{each.next_offset - each.range.start:>8,} of {len(each.range):,}, "
-        f"{each.counts.dead_lettered} dead letters, {each.stopped or each.state}"
+        f"{each.counts.dead_lettered} dead letters, {each.reason or each.state}"
     )

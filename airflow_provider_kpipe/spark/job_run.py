@@ -128,7 +128,7 @@ def new_attempt() -> str:
 def _unfinished(plan: Plan, unfinished: Sequence[PartitionProgress]) -> str:
     lines = [
         f"partition {each.range.partition} is at {each.next_offset} of [{each.range.start}, {each.range.end}): "
-        f"{each.stopped or 'its worker did not come to the end; see above what Spark said'}"
+        f"{each.reason or 'its worker did not come to the end; see above what Spark said'}"
         for each in unfinished[:10]
     ]
     more = f"\nand {len(unfinished) - 10} more" if len(unfinished) > 10 else ""

@@ -82,7 +82,7 @@ class LoggedEvents(PartitionEvents):
             "end": lane.range.end,
             # Of a partition that is cut, each piece tells for itself.
             "piece": lane.range.slot,
-            "pieces": lane.slots,
+            "pieces": lane.pieces,
             "next_offset": lane.stored,
             "highest_completed_offset": lane.stored - 1,
             "counts": counts,

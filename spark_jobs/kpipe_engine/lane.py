@@ -17,21 +17,21 @@ class Lane:
     Everything below `handled` is terminal once the chunk is acknowledged; everything below `stored` is terminal.
     """
 
-    def __init__(self, planned: PartitionRange, handler: Handler, slots: int = 1) -> None:
+    def __init__(self, planned: PartitionRange, handler: Handler, pieces: int = 1) -> None:
         self.range = planned
-        self.slots = slots
+        self.pieces = pieces
         self.partition = planned.partition
         self.handler = handler
         self.known_faults: KnownFaults = {}
         self._suspect_until = 0
         self.go_on(PartitionProgress.not_started(planned))
 
-    def go_on(self, progress: PartitionProgress, unsettled_slots: int = 1) -> None:
+    def go_on(self, progress: PartitionProgress, unsettled_pieces: int = 1) -> None:
         """From what is stored: what is not is forgotten.
 
-        :param unsettled_slots: pieces in which a run before had the partition, and may still be at work
+        :param unsettled_pieces: pieces in which a run before had the partition, and may still be at work
         """
-        self.unsettled_slots = unsettled_slots
+        self.unsettled_pieces = unsettled_pieces
         self.counts = progress.counts.copy()
         self.stored = self.handled = progress.next_offset
         self.took_over = progress.took_over
@@ -39,13 +39,13 @@ class Lane:
         self.seconds = progress.seconds
         # A partition that stopped in an earlier attempt is tried again; one that was revoked is gone.
         self.ended: Ending | None = "revoked" if progress.ended == "revoked" else None
-        self.reason = progress.stopped if self.ended else None
+        self.reason = progress.reason if self.ended else None
         self._stops_run = False
         self._is_told = False
 
     def take_over(self, done: Spans, run_key: str | None) -> None:
         """The pieces of a run before are settled. What they have done, if that counts for us, needs no reading."""
-        self.unsettled_slots = 1
+        self.unsettled_pieces = 1
         self.done = (*self.done, *(span for span in done if span not in self.done))
         if done:
             self.took_over = self.took_over or run_key
@@ -129,13 +129,13 @@ class Lane:
             base_mark=mark_of(self.range.committed_by),
             continues_group=plan.continues_group,
             counts=self.counts,
-            stopped=self.reason,
+            reason=self.reason,
             stops_attempt=lease.attempt if self._stops_run else None,
             ended=self.ended,
             lease=lease,
             took_over=self.took_over,
-            slots=self.slots,
-            unsettled_slots=self.unsettled_slots,
+            pieces=self.pieces,
+            unsettled_pieces=self.unsettled_pieces,
             done=self.done,
             seconds=round(self.seconds, 3),
         )
@@ -154,7 +154,7 @@ class Lane:
             self.range,
             self.stored,
             self.counts,
-            stopped=self.reason,
+            reason=self.reason,
             ended=self.ended,
             took_over=self.took_over,
             done=self.done,

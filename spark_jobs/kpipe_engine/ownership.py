@@ -26,7 +26,7 @@ class PiecesBefore(NamedTuple):
     run_key: str | None
     planned_at: str | None
     """When its plan was made, where that is known."""
-    slots: int
+    pieces: int
     counts: bool
     """Whether our run goes on from what they have done."""
 
@@ -89,18 +89,18 @@ class Ownership:
             before = self._pieces_before(lane, found)
         others = self._completed_in_pieces(before) if before else []
         progress = take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
-        lane.go_on(progress, before.slots if before else 1)
+        lane.go_on(progress, before.pieces if before else 1)
         return before
 
     def _pieces_before(self, lane: Lane, found: StoredProgress) -> PiecesBefore | None:
         ours = found.is_of(self._plan.run_key, self._plan.created_at)
         counts = ours or takes_over(lane.range, self._plan, found)
-        if found.unsettled_slots > 1:
+        if found.unsettled_pieces > 1:
             # Whoever took the partition on did not come to the end of it.
-            return PiecesBefore(lane, found.took_over, None, found.unsettled_slots, counts)
-        if ours or found.slots == 1:
+            return PiecesBefore(lane, found.took_over, None, found.unsettled_pieces, counts)
+        if ours or found.pieces == 1:
             return None
-        return PiecesBefore(lane, found.run_key, found.planned_at, found.slots, counts)
+        return PiecesBefore(lane, found.run_key, found.planned_at, found.pieces, counts)
 
     def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
         claimed = StoredProgress.read_text(claim.metadata)
@@ -126,13 +126,13 @@ class Ownership:
 
     def _completed_in_pieces(self, before: PiecesBefore) -> list[Span]:
         """Beyond the first piece, if that counts for our run."""
-        slots, partition = range(1, before.slots) if before.counts else (), before.lane.partition
+        slots, partition = range(1, before.pieces) if before.counts else (), before.lane.partition
         held = [self._held([partition], slot)[partition] for slot in slots]
         return completed_in_pieces(before.run_key, before.planned_at, ((each.offset, each.metadata) for each in held))
 
     def _fence(self, before: PiecesBefore) -> None:
         """The writers of all pieces beyond the first, which our own writer has fenced."""
-        for slot in range(1, before.slots):
+        for slot in range(1, before.pieces):
             writer = self._plan.transactional_id(before.lane.partition, slot)
             settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
             producer = Producer({**settings, "transactional.id": writer})

@@ -70,7 +70,7 @@ class SharedWatch:
                     continue
                 if progress.stops_attempt == self._attempt:
                     raise PartitionStoppedError(
-                        f"partition {stored.partition} stopped the pipeline: {progress.stopped}"
+                        f"partition {stored.partition} stopped the pipeline: {progress.reason}"
                     )
                 elsewhere += progress.counts
         self._elsewhere = elsewhere

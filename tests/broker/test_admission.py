@@ -52,7 +52,7 @@ def test_reading_pauses_and_resumes(
     working.join(120)
 
     (progress,) = working.progress
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert highest < MOST_BYTES
     events = [json.loads(record.getMessage())["event"] for record in caplog.records if record.name == "kpipe.events"]
     assert "paused" in events

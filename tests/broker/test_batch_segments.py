@@ -44,7 +44,7 @@ def test_what_a_segment_does_not_touch_is_byte_for_byte_as_it_was(
 
     bench, progress = run(broker, sent, segment, delivery=delivery)
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert progress.counts == Counts(read=4, written=4)
     found = read_all(bench.bootstrap, bench.output)
     assert [(each.value, each.key, each.headers, each.timestamp[1]) for each in found] == [
@@ -62,7 +62,7 @@ def test_records_and_batches_mix_filter_and_multiply(broker: SandboxBroker, deli
         chunk_records=700,
     )
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert progress.counts == Counts(read=3_000, written=3_000, filtered=1_500)
     found = read_all(bench.bootstrap, bench.output)
     assert ids(found) == [number for number in range(0, 3_000, 2) for _ in range(2)]
@@ -140,7 +140,7 @@ def test_a_partition_stops_in_front_of_its_first_poison_record(broker: SandboxBr
     bench, progress = run(broker, records, "batch_kit:parse", delivery=delivery, dead_letter=None)
 
     assert (progress.next_offset, progress.counts) == (12, Counts(read=12, written=12))
-    assert "offset 12: segment batch_kit:parse: json.decoder.JSONDecodeError" in (progress.stopped or "")
+    assert "offset 12: segment batch_kit:parse: json.decoder.JSONDecodeError" in (progress.reason or "")
     assert ids(read_all(bench.bootstrap, bench.output)) == list(range(12))
     assert committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1) == {0: 12}
 
@@ -157,7 +157,7 @@ def test_a_record_that_failed_alone_is_tried_again(broker: SandboxBroker, delive
         chunk_seconds=0.2,
     )
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     # A try that failed counts, too, but for one that ended its chunk.
     tries = 3 if delay < 0.2 else 1
     assert progress.counts == Counts(read=1, written=1, retried=2, named={"rows": tries})
@@ -181,7 +181,7 @@ def test_segments_count_each_record_once_and_once_more_for_each_try_of_a_record_
         chunk_seconds=0.2,
     )
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     # It is the record with the id 5 that is shy.
     again = 2 if delay < 0.2 else 0
     named = {"seen": 20 + again, "ids": sum(range(20)) + 5 * again, "rows": 20 + again, "passed": 20 + again}

@@ -56,7 +56,7 @@ def test_it_costs_time_and_nothing_else(
     working.join(120)
 
     (progress,) = working.progress
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     times = Counter(record.key for record in read_all(bench.bootstrap, bench.output))
     assert len(times) == RECORDS
     if delivery == "exactly_once":

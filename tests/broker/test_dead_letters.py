@@ -37,7 +37,7 @@ def dead_letter_of(broker: SandboxBroker, **declared: Any) -> tuple[Bench, Seen]
     records[4] = POISON
     fill(bench.bootstrap, bench.topic, records)
     (progress,) = bench.work(bench.plan())
-    assert (progress.counts.written, progress.counts.dead_lettered, progress.stopped) == (9, 1, None)
+    assert (progress.counts.written, progress.counts.dead_lettered, progress.reason) == (9, 1, None)
     (seen,) = read_all(bench.bootstrap, bench.dead)
     return bench, seen
 
@@ -105,7 +105,7 @@ def test_a_mapper_that_is_not_there_stops_the_partition_in_front_of_the_record(b
     (progress,) = bench.work(bench.plan())
 
     assert (progress.next_offset, progress.complete) == (4, False)
-    assert "no_such_module" in (progress.stopped or "")
+    assert "no_such_module" in (progress.reason or "")
     assert read_all(bench.bootstrap, bench.dead) == []
 
 
@@ -151,8 +151,8 @@ def test_a_dead_letter_that_does_not_fit_stops_the_partition_in_front_of_it(brok
     (progress,) = bench.work(bench.plan())
 
     assert (progress.next_offset, progress.complete) == (4, False)
-    assert "dead letter cannot be written" in (progress.stopped or "")
-    assert "raise max.message.bytes of the dead-letter topic" in (progress.stopped or "")
+    assert "dead letter cannot be written" in (progress.reason or "")
+    assert "raise max.message.bytes of the dead-letter topic" in (progress.reason or "")
     assert len(read_all(bench.bootstrap, bench.output)) == 4
     assert read_all(bench.bootstrap, bench.dead) == []
 
@@ -170,9 +170,9 @@ def test_a_dead_letter_topic_that_takes_nothing_is_not_blamed_on_the_size(broker
     (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
 
     assert (progress.next_offset, progress.complete) == (4, False)
-    assert f"offset 4: its dead letter cannot be written to '{bench.dead}'" in (progress.stopped or "")
-    assert "see that the topic is there" in (progress.stopped or "")
-    assert "max.message.bytes" not in (progress.stopped or "")
+    assert f"offset 4: its dead letter cannot be written to '{bench.dead}'" in (progress.reason or "")
+    assert "see that the topic is there" in (progress.reason or "")
+    assert "max.message.bytes" not in (progress.reason or "")
 
 
 def test_a_fault_in_any_language_fits(broker: SandboxBroker) -> None:

@@ -84,7 +84,7 @@ def test_avro_is_read_changed_and_written(broker: SandboxBroker, registry: Regis
 
     bench, progress = run(broker, registry, sent, *segments, delivery=delivery)
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert progress.counts == Counts(read=21, written=21)
     *orders, tombstone = output(bench)
     # The second byte of what Avro made is the flag that was set.
@@ -127,7 +127,7 @@ def test_protobuf_is_read_changed_and_written(broker: SandboxBroker, registry: R
 
     progress = work(bench)
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert progress.counts == Counts(read=6, written=6)
     *orders, tombstone = output(bench)
     assert [each.value for each in orders] == [frame + Order(id=at, seen=True).SerializeToString() for at in range(5)]
@@ -173,16 +173,16 @@ def test_a_registry_that_refuses_stops_the_partition_and_loses_nothing(
     progress = work(replace(bench, registry={**registry.settings, **wrong}))
 
     assert (progress.next_offset, progress.counts) == (1, Counts(read=1, written=1))
-    assert told in str(progress.stopped)
-    assert str(progress.stopped).startswith("offset 1: segment airflow_provider_kpipe.formats.avro:Read: ")
-    assert "schema.registry.* in the extra of the source's Airflow connection" in str(progress.stopped)
+    assert told in str(progress.reason)
+    assert str(progress.reason).startswith("offset 1: segment airflow_provider_kpipe.formats.avro:Read: ")
+    assert "schema.registry.* in the extra of the source's Airflow connection" in str(progress.reason)
     assert stored(bench) == {0: 1}
     assert read_all(bench.bootstrap, bench.dead) == []
-    assert registry.password not in str(progress.stopped)
+    assert registry.password not in str(progress.reason)
 
     progress = work(replace(bench, registry=registry.settings))
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert [each.value for each in output(bench)] == [None, *(value[:-1] + b"\x01" for value, _ in ORDERS)]
 
 
@@ -213,8 +213,8 @@ def test_a_schema_that_is_not_registered_stops_the_partition(broker: SandboxBrok
     bench, progress = run(broker, registry, [Sent(value) for value, _ in ORDERS], *AVRO_SEGMENTS)
 
     assert (progress.next_offset, stored(bench)) == (0, {0: 0})
-    assert f"does not have the schema of subject '{bench.output}-value'" in str(progress.stopped)
-    assert "`auto_register = True`" in str(progress.stopped)
+    assert f"does not have the schema of subject '{bench.output}-value'" in str(progress.reason)
+    assert "`auto_register = True`" in str(progress.reason)
     assert registry.subjects == {"orders-value": [1]}
 
 
@@ -225,4 +225,4 @@ def test_a_registry_that_the_connection_does_not_name_is_asked_for(broker: Sandb
     progress = work(bench)
 
     assert progress.next_offset == 0
-    assert 'did not open: ValueError: no schema registry is named: add "schema.registry.url"' in str(progress.stopped)
+    assert 'did not open: ValueError: no schema registry is named: add "schema.registry.url"' in str(progress.reason)

@@ -50,7 +50,7 @@ def test_the_newer_run_goes_on_from_where_the_older_one_stands(broker: SandboxBr
     assert second.complete
     assert (second.took_over, second.counts.read) == ("older", 40)
     revoked = first.lanes[0].progress
-    assert (revoked.state, revoked.stopped) == ("revoked", "run newer took the partition over")
+    assert (revoked.state, revoked.reason) == ("revoked", "run newer took the partition over")
     if delivery == "exactly_once":
         assert ids(bench) == list(range(60))
     else:
@@ -90,8 +90,8 @@ def test_two_runs_at_the_same_time_come_to_terms(broker: SandboxBroker, delivery
     first.join(60)
     second.join(60)
 
-    assert (first.progress[0].state, first.progress[0].stopped) == ("revoked", "run newer took the partition over")
-    assert second.progress[0].complete, second.progress[0].stopped
+    assert (first.progress[0].state, first.progress[0].reason) == ("revoked", "run newer took the partition over")
+    assert second.progress[0].complete, second.progress[0].reason
     assert set(ids(bench)) == set(range(600))
     if delivery == "exactly_once":
         assert len(ids(bench)) == 600
@@ -106,7 +106,7 @@ def test_both_outcomes_are_in_the_checkpoints(broker: SandboxBroker) -> None:
     bench.work(newer)
 
     refused = bench.checkpoint(older)
-    assert [(each.committed, each.complete, each.stopped) for each in refused.partitions] == [
+    assert [(each.committed, each.complete, each.reason) for each in refused.partitions] == [
         (None, False, "run newer took the partition over")
     ] * 2
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}

@@ -128,7 +128,7 @@ def test_many_records_of_a_chunk_that_cannot_be_written_whole(
 
     (progress,) = bench.work(bench.plan())
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     counts, sound = progress.counts, [each for each in range(30) if each % 3]
     assert (counts.read, counts.written, counts.dead_lettered + counts.skipped) == (30, 20, 10)
     assert ids(read_all(bench.bootstrap, bench.dead)) == ([] if on_fault == "skip" else list(range(0, 30, 3)))
@@ -148,7 +148,7 @@ def test_many_records_that_only_the_broker_refuses(broker: SandboxBroker, delive
 
     (progress,) = bench.work(bench.plan())
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert (progress.counts.read, progress.counts.written, progress.counts.dead_lettered) == (100, 75, 25)
     assert ids(read_all(bench.bootstrap, bench.dead)) == list(range(0, 100, 4))
     written = ids(read_all(bench.bootstrap, bench.output))
@@ -168,7 +168,7 @@ def test_a_record_that_only_the_broker_refuses_is_a_dead_letter(broker: SandboxB
 
     (progress,) = bench.work(bench.plan())
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert (progress.counts.read, progress.counts.dead_lettered) == (50, 1)
     assert ids(read_all(bench.bootstrap, bench.dead)) == [20]
     written = ids(read_all(bench.bootstrap, bench.output))
@@ -191,7 +191,7 @@ def test_no_record_is_at_fault_for_a_destination_that_is_gone(
     (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
 
     assert (progress.state, progress.next_offset) == ("stopped", 0)
-    assert f"topic '{bench.output}' cannot be written to" in (progress.stopped or "")
+    assert f"topic '{bench.output}' cannot be written to" in (progress.reason or "")
     assert read_all(bench.bootstrap, bench.dead) == []
 
 
@@ -209,7 +209,7 @@ def test_a_dead_letter_that_cannot_be_written_stops_the_partition_before_it(
 
     assert not progress.complete
     assert progress.next_offset == 7
-    assert "dead letter cannot be written" in (progress.stopped or "")
+    assert "dead letter cannot be written" in (progress.reason or "")
     assert ids(read_all(bench.bootstrap, bench.output)) == list(range(7))
     assert read_all(bench.bootstrap, bench.dead) == []
     assert committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1) == {0: 7}
@@ -228,7 +228,7 @@ def test_without_a_dead_letter_topic_the_first_fault_stops_the_partition(
     (progress,) = bench.work(plan)
 
     assert (progress.next_offset, progress.counts.written) == (12, 12)
-    assert "offset 12: segment orders_kit:parse: json.decoder.JSONDecodeError" in (progress.stopped or "")
+    assert "offset 12: segment orders_kit:parse: json.decoder.JSONDecodeError" in (progress.reason or "")
     assert ids(read_all(bench.bootstrap, bench.output)) == list(range(12))
     (again,) = bench.work(plan)
     assert again.next_offset == 12
@@ -310,7 +310,7 @@ def test_a_newer_worker_fences_the_older_and_nothing_is_written_twice(broker: Sa
     older.close()
 
     assert progress.complete
-    assert (older.lanes[0].progress.state, older.lanes[0].progress.stopped) == (
+    assert (older.lanes[0].progress.state, older.lanes[0].progress.reason) == (
         "revoked",
         "run run-1 took the partition over",
     )
@@ -329,7 +329,7 @@ def test_offsets_below_the_log_start_are_a_loss_that_stops_the_partition(
     (progress,) = bench.work(plan)
 
     assert (progress.complete, progress.next_offset) == (False, 0)
-    assert "records 0 to 29 have left the topic" in (progress.stopped or "")
+    assert "records 0 to 29 have left the topic" in (progress.reason or "")
     assert read_all(bench.bootstrap, bench.output) == []
 
 
@@ -357,8 +357,8 @@ def test_a_start_above_the_end_of_the_log_stops_the_partition(broker: SandboxBro
 
     (progress,) = bench.work(plan)
 
-    assert "the topic was truncated or made anew" in (progress.stopped or "")
-    assert "plan again" in (progress.stopped or "")
+    assert "the topic was truncated or made anew" in (progress.reason or "")
+    assert "plan again" in (progress.reason or "")
 
 
 @both_deliveries
@@ -378,9 +378,9 @@ def test_a_segment_that_cannot_be_imported_is_named(
     (progress,) = bench.work(bench.plan())
 
     assert (progress.complete, progress.next_offset, progress.counts.read) == (False, 0, 0)
-    assert path in (progress.stopped or "")
-    assert said in (progress.stopped or "")
-    assert "py_files" in (progress.stopped or "")
+    assert path in (progress.reason or "")
+    assert said in (progress.reason or "")
+    assert "py_files" in (progress.reason or "")
 
 
 @both_deliveries

@@ -62,8 +62,8 @@ def forbid(bench: Bench, kind: ResourceType, name: str, seen: bool) -> None:
 
 def assert_stopped_over(thing: str, progress: PartitionProgress) -> None:
     assert (progress.state, progress.next_offset) == ("stopped", 0)
-    assert (progress.stopped or "").startswith(f"the connection's user may not use the {thing} (")
-    assert (progress.stopped or "").endswith("see what it has to be allowed in docker/README.md, then run again")
+    assert (progress.reason or "").startswith(f"the connection's user may not use the {thing} (")
+    assert (progress.reason or "").endswith("see what it has to be allowed in docker/README.md, then run again")
 
 
 @seen_or_not
@@ -102,10 +102,10 @@ def test_a_topic_that_may_be_seen_and_not_be_written_to(strict_broker: SandboxBr
     (progress,) = bench.work(plan)
 
     assert (progress.state, progress.next_offset) == ("stopped", 0)
-    assert (progress.stopped or "").startswith(
+    assert (progress.reason or "").startswith(
         f"the connection's user may not write to one of the topics {bench.output!r}, {bench.dead!r}, or to one"
     )
-    assert "Topic authorization failed" in (progress.stopped or "")
+    assert "Topic authorization failed" in (progress.reason or "")
 
 
 def test_the_ledger_of_a_redrive(strict_broker: SandboxBroker) -> None:

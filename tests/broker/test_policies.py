@@ -78,7 +78,7 @@ def test_what_becomes_of_a_record_that_cannot_pass(
     # A dead letter of the destination kind holds the record as it was read, not as it could not be written.
     assert ids(bench, bench.dead) == dead
     if not complete:
-        assert "offset 5" in (progress.stopped or "")
+        assert "offset 5" in (progress.reason or "")
 
 
 @both_deliveries
@@ -121,7 +121,7 @@ def test_a_function_that_fails_itself_stops_the_partition_and_is_named(broker: S
     fill(bench.bootstrap, bench.topic, numbered(4))
     (progress,) = bench.work(bench.plan())
     assert progress.next_offset == 1
-    assert "on_fault='faulty_kit:cannot_choose' itself failed over it (RuntimeError: no idea)" in str(progress.stopped)
+    assert "on_fault='faulty_kit:cannot_choose' itself failed over it (RuntimeError: no idea)" in str(progress.reason)
 
 
 @both_deliveries
@@ -151,7 +151,7 @@ def test_a_record_is_tried_again(
 
     (progress,) = bench.work(bench.plan())
 
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert (progress.counts.read, progress.counts.written, progress.counts.retried) == (count, written, retried)
     assert ids(bench, bench.output) == list(range(written))
     dead = read_all(bench.bootstrap, bench.dead)
@@ -178,10 +178,10 @@ def test_too_many_dead_letters_stop_the_pipeline_and_what_is_stored_stays(
     flooded, other = bench.work(plan, 1, 0)
 
     assert (flooded.next_offset, flooded.counts.dead_lettered) == (3, 3)
-    assert "more than max_dead_letters=3 dead letters in this run" in (flooded.stopped or "")
+    assert "more than max_dead_letters=3 dead letters in this run" in (flooded.reason or "")
     assert len(read_all(bench.bootstrap, bench.dead)) == 3
     assert (other.next_offset, other.complete) == (0, False)
-    assert "partition 1 stopped the pipeline" in (other.stopped or "")
+    assert "partition 1 stopped the pipeline" in (other.reason or "")
     # The next attempt at the run is not held back by what stopped this one.
     (again,) = bench.work(plan, 0, attempt="second")
     assert again.complete
@@ -213,4 +213,4 @@ def test_a_ratio_of_dead_letters_stops_the_pipeline(broker: SandboxBroker) -> No
     (progress,) = bench.work(bench.plan())
     assert not progress.complete
     assert progress.next_offset == 99
-    assert "more than max_dead_letter_ratio=0.2" in (progress.stopped or "")
+    assert "more than max_dead_letter_ratio=0.2" in (progress.reason or "")

@@ -313,8 +313,8 @@ def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_no
     (progress,) = work(bench, order(bench, max_attempts=1, parking=small))
 
     assert (progress.next_offset, progress.complete) == (0, False)
-    assert "offset 0: what its redrive has to write was refused" in (progress.stopped or "")
-    assert small in (progress.stopped or "")
+    assert "offset 0: what its redrive has to write was refused" in (progress.reason or "")
+    assert small in (progress.reason or "")
     assert entries(bench) == []
     assert redrive(bench, "again").named == {"kpipe:redriven": 5}
 
@@ -329,7 +329,7 @@ def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, 
     (progress,) = worker(bench, made, **{"topic.metadata.propagation.max.ms": "100"}).run()
 
     assert (progress.state, progress.next_offset) == ("stopped", 0)
-    assert f"topic '{gone}' cannot be written to" in (progress.stopped or "")
+    assert f"topic '{gone}' cannot be written to" in (progress.reason or "")
     assert len(letters(bench)) == 5
     assert entries(bench) == []
 

@@ -35,7 +35,7 @@ def test_one_that_is_too_large_for_the_topic_its_segment_chose_is_a_dead_letter(
     create_topics(bench.bootstrap, f"{bench.topic}.small", config={"max.message.bytes": "200"})
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     (progress,) = bench.work(bench.plan())
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert (progress.counts.written, progress.counts.dead_lettered) == (RECORDS - 1, 1)
     assert [each.key for each in read_all(bench.bootstrap, bench.dead)] == [b"5"]
 
@@ -50,9 +50,9 @@ def test_a_dead_letter_stops_its_partition_in_front_of_the_record(broker: Sandbo
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     (progress,) = bench.work(bench.plan())
     assert progress.next_offset == 5
-    assert progress.stopped
-    assert progress.stopped.startswith(f"offset 5: its dead letter cannot be written to '{small}'")
-    assert "raise max.message.bytes" in progress.stopped
+    assert progress.reason
+    assert progress.reason.startswith(f"offset 5: its dead letter cannot be written to '{small}'")
+    assert "raise max.message.bytes" in progress.reason
 
 
 @both_deliveries
@@ -86,7 +86,7 @@ def test_a_dead_letter_from_tomorrow_names_what_is_wrong_with_it(broker: Sandbox
     fill(bench.bootstrap, bench.topic, records)
     (progress,) = bench.work(bench.plan())
     assert progress.next_offset == 5
-    assert "raise message.timestamp.after.max.ms of the dead-letter topic" in (progress.stopped or "")
+    assert "raise message.timestamp.after.max.ms of the dead-letter topic" in (progress.reason or "")
 
 
 @both_deliveries
@@ -102,5 +102,5 @@ def test_one_without_a_key_for_a_compacted_topic_is_a_dead_letter(
     records[5] = replace(records[5], key=None)
     fill(bench.bootstrap, bench.topic, records)
     (progress,) = bench.work(bench.plan())
-    assert progress.complete, progress.stopped
+    assert progress.complete, progress.reason
     assert (progress.counts.written, progress.counts.dead_lettered) == (RECORDS - 1, 1)

@@ -38,9 +38,9 @@ def test_the_partition_stops_in_front_of_it_and_names_it(broker: SandboxBroker, 
     bench = make(broker, segments, None)
     (progress,) = bench.work(bench.plan())
     assert (progress.state, progress.next_offset) == ("stopped", 2)
-    assert "offset 2: source" in (progress.stopped or "")
-    assert "'utf-8' codec can't decode byte 0xff" in (progress.stopped or "")
-    assert "pass over it with on_fault='skip'" in (progress.stopped or "")
+    assert "offset 2: source" in (progress.reason or "")
+    assert "'utf-8' codec can't decode byte 0xff" in (progress.reason or "")
+    assert "pass over it with on_fault='skip'" in (progress.reason or "")
     assert ids(bench) == [0, 1]
     assert read_all(bench.bootstrap, bench.dead) == []
 

@@ -61,7 +61,7 @@ def test_what_is_in_flight_is_finished_or_given_up(
     working.join(30)
 
     (progress,) = working.progress
-    assert (progress.state, progress.stopped) == ("yielded", "somebody stopped the task")
+    assert (progress.state, progress.reason) == ("yielded", "somebody stopped the task")
     stored = committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1)
     assert stored == {0: progress.next_offset}
     if mode == "drain_and_yield":
@@ -73,7 +73,7 @@ def test_what_is_in_flight_is_finished_or_given_up(
 
     # The checkpoint commits the completed prefix, and the next plan goes on from there.
     checkpoint = bench.checkpoint(plan)
-    assert (checkpoint.complete, checkpoint.partitions[0].stopped) == (False, "somebody stopped the task")
+    assert (checkpoint.complete, checkpoint.partitions[0].reason) == (False, "somebody stopped the task")
     again = bench.plan(run_key="next")
     assert (again.ranges[0].start, again.ranges[0].end) == (progress.next_offset, RECORDS)
 
@@ -110,7 +110,7 @@ def test_a_partition_that_has_not_begun_by_the_deadline_says_so(broker: SandboxB
     (progress,) = bench.work(bench.plan(), orders=YieldOrders(deadline=time.time() - 1))
 
     assert (progress.state, progress.next_offset) == ("yielded", 0)
-    assert progress.stopped == "the run has reached its max_run_time"
+    assert progress.reason == "the run has reached its max_run_time"
     assert ids(bench) == []
 
 
@@ -129,7 +129,7 @@ def test_a_run_ends_at_its_deadline(broker: SandboxBroker, monkeypatch: pytest.M
     monkeypatch.setattr(yielding, "time", SimpleNamespace(time=lambda: clock.now))
     (progress,) = bench.work(bench.plan(), orders=YieldOrders(deadline=clock.now + 3_600))
 
-    assert (progress.state, progress.stopped) == ("yielded", "the run has reached its max_run_time")
+    assert (progress.state, progress.reason) == ("yielded", "the run has reached its max_run_time")
     assert 100 < progress.next_offset < RECORDS
     assert ids(bench) == list(range(progress.next_offset))
 

@@ -88,7 +88,7 @@ def work(bench: Bench, made: RedriveOrder) -> list[PartitionProgress]:
 def redrive(bench: Bench, run_key: str = "redrive-1", **how: Any) -> Counts:
     """A whole redrive, which has to come to its end."""
     progress = work(bench, order(bench, run_key, **how))
-    assert [each.stopped for each in progress if not each.complete] == []
+    assert [each.reason for each in progress if not each.complete] == []
     return sum((each.counts for each in progress), Counts())
 
 

@@ -57,7 +57,7 @@ def test_a_partition_that_stops_leaves_the_others_alone(
 
     checkpoint = bench.checkpoint(plan)
     assert [(each.committed, each.complete) for each in checkpoint.partitions] == [(100, True), (50, False)]
-    assert "JSONDecodeError" in (checkpoint.partitions[1].stopped or "")
+    assert "JSONDecodeError" in (checkpoint.partitions[1].reason or "")
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])

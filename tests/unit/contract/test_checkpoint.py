@@ -19,7 +19,7 @@ PARTITIONS = st.builds(
     end=st.integers(0),
     committed=st.none() | st.integers(0),
     complete=st.booleans(),
-    stopped=st.none() | st.text(),
+    reason=st.none() | st.text(),
     counts=COUNTS,
 )
 CHECKPOINTS = st.builds(
@@ -55,7 +55,7 @@ def test_xcom_records_what_became_of_the_records_of_each_partition() -> None:
         "end": 10,
         "committed": 10,
         "complete": True,
-        "stopped": None,
+        "reason": None,
         "counts": {
             "read": 10,
             "written": 7,

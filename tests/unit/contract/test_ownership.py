@@ -75,7 +75,7 @@ def test_a_run_over_a_window_neither_takes_over_nor_is_taken_over() -> None:
 
 def test_a_newer_run_has_the_partition() -> None:
     found = take_on(RANGE, PLAN, MINE, 150, held("theirs", Lease(AFTER, "a", 0)))
-    assert (found.state, found.stopped) == ("revoked", "run theirs took the partition over")
+    assert (found.state, found.reason) == ("revoked", "run theirs took the partition over")
 
 
 @pytest.mark.parametrize(

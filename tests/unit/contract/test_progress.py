@@ -25,10 +25,10 @@ MANY = Counts(*[2**62] * 7)
 
 
 def stored(
-    run_key: str = "dag/run/plan", *, base: int | None = 10, counts: Counts | None = None, stopped: str | None = None
+    run_key: str = "dag/run/plan", *, base: int | None = 10, counts: Counts | None = None, reason: str | None = None
 ) -> StoredProgress:
     return StoredProgress(
-        run_key=run_key, start=10, base=base, continues_group=True, counts=counts or Counts(), stopped=stopped
+        run_key=run_key, start=10, base=base, continues_group=True, counts=counts or Counts(), reason=reason
     )
 
 
@@ -56,7 +56,7 @@ def test_a_copy_of_counts_goes_its_own_way() -> None:
         base=st.none() | st.integers(0, 2**62),
         continues_group=st.booleans(),
         counts=st.builds(Counts, *[st.integers(0, 2**62)] * 7),
-        stopped=st.none() | st.text(max_size=100),
+        reason=st.none() | st.text(max_size=100),
     )
 )
 @settings(deadline=None, max_examples=100)
@@ -67,34 +67,34 @@ def test_stored_progress_comes_back_from_metadata_as_it_went(made: StoredProgres
 @given(reason=st.text(max_size=2_000))
 @settings(deadline=None, max_examples=100)
 def test_metadata_fits_the_broker_whatever_the_language_of_the_stop_reason(reason: str) -> None:
-    metadata = stored(LONGEST_RUN_KEY, counts=MANY, stopped=reason).to_metadata()
+    metadata = stored(LONGEST_RUN_KEY, counts=MANY, reason=reason).to_metadata()
     assert len(metadata.encode()) <= METADATA_BYTES
 
 
 @pytest.mark.parametrize("letter", ["a", '"', "\n", "é", "漢", "🙂"])
 def test_a_long_stop_reason_keeps_its_beginning(letter: str) -> None:
-    metadata = stored(LONGEST_RUN_KEY, counts=MANY, stopped=letter * 5_000).to_metadata()
+    metadata = stored(LONGEST_RUN_KEY, counts=MANY, reason=letter * 5_000).to_metadata()
     found = StoredProgress.read_text(metadata)
     assert len(metadata.encode()) <= METADATA_BYTES
     assert found is not None
-    assert found.stopped is not None
-    assert 100 <= len(found.stopped) <= STOP_REASON_CHARACTERS
-    assert set(found.stopped) == {letter}
+    assert found.reason is not None
+    assert 100 <= len(found.reason) <= STOP_REASON_CHARACTERS
+    assert set(found.reason) == {letter}
 
 
 @pytest.mark.parametrize("room", [50, 150, 1_000])
 def test_a_stop_reason_never_makes_the_progress_impossible_to_store(room: int) -> None:
     run_key = "k" * (METADATA_BYTES - room - len(stored("").to_metadata()))
-    found = StoredProgress.read_text(stored(run_key, stopped="🙂" * 600).to_metadata())
+    found = StoredProgress.read_text(stored(run_key, reason="🙂" * 600).to_metadata())
     assert found is not None
     assert found.run_key == run_key
-    assert found.stopped
+    assert found.reason
 
 
 @pytest.mark.parametrize("stopped", [None, "the broker is gone"])
 def test_a_run_key_that_is_too_long_is_refused_and_says_what_to_shorten(stopped: str | None) -> None:
     with pytest.raises(DocumentError, match=r"the run key 'kkk.*shorter DAG id, run id or task id"):
-        stored("k" * 5_000, stopped=stopped).to_metadata()
+        stored("k" * 5_000, reason=stopped).to_metadata()
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ RANGE = PartitionRange(3, 100, 200, 90)
 
 
 def test_progress_of_this_run_counts() -> None:
-    metadata = stored("mine", counts=Counts(read=20, written=20), stopped="why").to_metadata()
+    metadata = stored("mine", counts=Counts(read=20, written=20), reason="why").to_metadata()
     progress = PartitionProgress.of(RANGE, "mine", 120, metadata, "2026-01-31T10:00:00+00:00")
-    assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), stopped="why")
+    assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), reason="why")
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_a_newer_run_that_began_behind_the_range_says_that_this_one_was_publishe
     lease = Lease("2026-01-31T11:00:00+00:00", "first", 1)
     newer = dataclasses.replace(stored("newer"), base=200, lease=lease)
     progress = PartitionProgress.of(RANGE, "mine", 250, newer.to_metadata(), "2026-01-31T10:00:00+00:00")
-    assert (progress.state, progress.stopped, progress.ended) == ("complete", None, "revoked")
+    assert (progress.state, progress.reason, progress.ended) == ("complete", None, "revoked")
     within = dataclasses.replace(newer, base=150)
     progress = PartitionProgress.of(RANGE, "mine", 250, within.to_metadata(), "2026-01-31T10:00:00+00:00")
-    assert (progress.state, progress.stopped) == ("revoked", "run newer took the partition over")
+    assert (progress.state, progress.reason) == ("revoked", "run newer took the partition over")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_newer_run_that_began_behind_the_range_says_that_this_one_was_publishe
 def test_the_state_of_a_partition(
     next_offset: int, started: bool, stopped: str | None, state: PartitionState, fraction: float
 ) -> None:
-    progress = PartitionProgress(RANGE, next_offset, Counts(), started=started, stopped=stopped)
+    progress = PartitionProgress(RANGE, next_offset, Counts(), started=started, reason=stopped)
     assert (progress.state, progress.fraction) == (state, fraction)
     assert progress.complete == (state == "complete")
 
@@ -191,7 +191,7 @@ def test_progress_is_shown_as_plain_json() -> None:
         "end": 200,
         "stored": 150,
         "state": "running",
-        "stopped": None,
+        "reason": None,
         "records_per_second": 125.0,
         "read": 50,
         "written": 49,

@@ -72,7 +72,7 @@ def test_a_stop_that_names_no_offset_leaves_what_is_handled(lane: Lane) -> None:
 )
 def test_whether_the_run_is_to_stop_is_stored(lane: Lane, stop: PartitionStoppedError, attempt: str | None) -> None:
     lane.stop(stop)
-    assert (stored(lane).stopped, stored(lane).ended, stored(lane).stops_attempt) == ("why", "stopped", attempt)
+    assert (stored(lane).reason, stored(lane).ended, stored(lane).stops_attempt) == ("why", "stopped", attempt)
 
 
 def test_an_end_without_an_offset_is_news_too(lane: Lane) -> None:
@@ -104,7 +104,7 @@ def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(lane: Lane) -> None
 
 @pytest.mark.parametrize("ended", ["stopped", "yielded"])
 def test_what_ended_in_an_earlier_attempt_is_tried_again(lane: Lane, ended: Ending) -> None:
-    lane.go_on(progress(20, stopped="why", ended=ended))
+    lane.go_on(progress(20, reason="why", ended=ended))
     assert (lane.ended, lane.reason, lane.works) == (None, None, True)
 
 
@@ -116,21 +116,21 @@ def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(lane: Lane) 
 
 
 def test_pieces_of_a_run_before_are_unsettled_until_they_are_taken_over(lane: Lane) -> None:
-    lane.go_on(progress(20, done=((50, 60),)), unsettled_slots=4)
-    assert stored(lane).unsettled_slots == 4
+    lane.go_on(progress(20, done=((50, 60),)), unsettled_pieces=4)
+    assert stored(lane).unsettled_pieces == 4
     lane.take_over(((50, 60), (70, 80)), "older")
-    assert (stored(lane).unsettled_slots, lane.took_over) == (1, "older")
+    assert (stored(lane).unsettled_pieces, lane.took_over) == (1, "older")
     assert lane.skips == ((50, 60), (70, 80))
 
 
 def test_pieces_that_have_done_nothing_are_nobody_to_go_on_from(lane: Lane) -> None:
-    lane.go_on(progress(20), unsettled_slots=4)
+    lane.go_on(progress(20), unsettled_pieces=4)
     lane.take_over((), "older")
-    assert (stored(lane).unsettled_slots, lane.took_over, lane.skips) == (1, None, ())
+    assert (stored(lane).unsettled_pieces, lane.took_over, lane.skips) == (1, None, ())
 
 
 def test_whom_it_went_on_from_already_is_not_forgotten_for_the_pieces(lane: Lane) -> None:
-    lane.go_on(progress(20, took_over="the first"), unsettled_slots=2)
+    lane.go_on(progress(20, took_over="the first"), unsettled_pieces=2)
     lane.take_over(((50, 60),), "the second")
     assert lane.took_over == "the first"
 

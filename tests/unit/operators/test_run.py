@@ -51,7 +51,7 @@ class World:
         for each in plan.ranges:
             next_offset, stopped = self.reached.get(each.partition, (each.end, None))
             ended = self.ended if stopped else None
-            found.append(PartitionProgress(each, next_offset, Counts(read=len(each)), stopped=stopped, ended=ended))
+            found.append(PartitionProgress(each, next_offset, Counts(read=len(each)), reason=stopped, ended=ended))
         return found
 
     @property

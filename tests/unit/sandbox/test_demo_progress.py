@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 def at(partition: int, next_offset: int, stopped: str | None = None) -> PartitionProgress:
     counts = Counts(read=next_offset - 1_000, dead_lettered=3)
-    return PartitionProgress(PartitionRange(partition, 1_000, 3_000, None), next_offset, counts, stopped=stopped)
+    return PartitionProgress(PartitionRange(partition, 1_000, 3_000, None), next_offset, counts, reason=stopped)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_the_table_shows_every_partition_with_its_state_in_aligned_columns(plan:
     done, stopped, empty = plan.ranges
     progress = [
         PartitionProgress(done, 100, Counts(100, 90, 4, 6, 0, 0, 0), seconds=0.05),
-        PartitionProgress(stopped, 1_150, Counts(150, 150, 0, 0, 0, 0, 7), stopped="fenced"),
+        PartitionProgress(stopped, 1_150, Counts(150, 150, 0, 0, 0, 0, 7), reason="fenced"),
         PartitionProgress(empty, 5, Counts(), started=False),
     ]
     lines = table(progress).split("\n")
