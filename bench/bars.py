@@ -66,6 +66,7 @@ BARS = (
     Bar(Entry("json", PLAIN_TRANSACTIONS), _kpipe("json"), at_least=1.8),
     Bar(_kpipe("json"), _kpipe("arrow"), at_least=2),
     Bar(_kpipe("poison"), _kpipe("json"), at_most=1.15),
+    Bar(_kpipe("poison"), _kpipe("json"), at_most=1.15, mode="cold"),
     # "Nothing measurable": within what the same work differs by from round to round.
     Bar(_kpipe("unused"), _kpipe("json"), at_most=1.03),
     Bar(Entry("operators as they come", AIRFLOW_KAFKA), _kpipe("operators as they come"), at_least=10),

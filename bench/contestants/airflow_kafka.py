@@ -30,7 +30,7 @@ TUNED_CONNECTION: Mapping[str, Any] = {
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 20_000,
     "linger.ms": 100,
-    "batch.size": 128_000,
+    "batch.size": 256_000,
     "enable.idempotence": True,
 }
 # 1,000 by default.

@@ -28,7 +28,7 @@ CONSUMER: Mapping[str, Any] = {
 PRODUCER: Mapping[str, Any] = {
     # Idempotence and all replicas are what the other contestants have, too.
     "linger.ms": 100,
-    "batch.size": 128_000,
+    "batch.size": 256_000,
     "queue.buffering.max.messages": 100_000,
     "acks": "all",
     "enable.idempotence": True,

@@ -13,6 +13,7 @@ UNUSED = replace(
     name="unused",
     about="the work of json, with a context and a retry policy that are not used",
     warm=(EXACTLY_ONCE,),
+    cold=(),
     pipeline={"segments": ["kpipe_segments:Change"], "retry": RetryPolicy.fixed(5, delay_seconds=1.0)},
     quick_records=0,
 )

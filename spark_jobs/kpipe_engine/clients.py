@@ -35,7 +35,7 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
         "fetch.wait.max.ms": 5,
         # By default a full local queue stops fetching for a whole second, longer than it takes to empty it.
         "fetch.queue.backoff.ms": 5,
-        # Some tens of milliseconds of work. More of it would only fall out of the caches, as would larger batches.
+        # Some tens of milliseconds of work. More of it would only fall out of the caches.
         "queued.min.messages": 20_000,
         # Bounds a worker's memory, whatever the size of its range.
         "queued.max.messages.kbytes": QUEUE_KBYTES,

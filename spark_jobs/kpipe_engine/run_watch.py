@@ -69,9 +69,7 @@ class SharedWatch:
                 if progress is None or not progress.is_of(self._plan.run_key, self._plan.created_at):
                     continue
                 if progress.stops_attempt == self._attempt:
-                    raise PartitionStoppedError(
-                        f"partition {stored.partition} stopped the pipeline: {progress.reason}"
-                    )
+                    raise PartitionStoppedError(f"partition {stored.partition} stopped the pipeline: {progress.reason}")
                 elsewhere += progress.counts
         self._elsewhere = elsewhere
 
