@@ -13,7 +13,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import Settings
-from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, is_record_error, may_be_fenced, stop_if_unwritable
+from kpipe_engine.errors import (
+    ChunkDroppedError,
+    ChunkFailedError,
+    RefusedError,
+    is_record_error,
+    may_be_fenced,
+    stop_if_unwritable,
+)
 
 FLUSH_SECONDS = 0.2
 # How long to serve acknowledgements while the producer's queue is full, before trying again.
@@ -78,11 +85,11 @@ class Acknowledgements:
         raise ChunkFailedError(f"the broker refused {len(refused)} records, the first with: {refused[0].error}", faults)
 
     def raise_refusal(self) -> None:
-        """Say what the broker has refused, if that is why the producer takes nothing more: so it is in a transaction,
-        for the records behind the refused one."""
+        """Where the producer takes nothing more because the broker has refused something: so it is in a transaction,
+        for the records behind the refused one. `wait` says what that was."""
         self._call(partial(self.producer.poll, FLUSH_SECONDS))
         if self._refused:
-            self.wait()
+            raise RefusedError
 
     def serve(self) -> None:
         """Take notice of what the broker has said so far."""

@@ -104,6 +104,10 @@ class ChunkDroppedError(ChunkFailedError):
     """None of the chunk's records was refused: they were dropped with their transaction, which knows why."""
 
 
+class RefusedError(Exception):
+    """The chunk takes no more: the broker has refused something of it, and is about to be asked what."""
+
+
 class PartitionStoppedError(Exception):
     """The partition cannot go on. What lies before `next_offset` is terminal and gets stored."""
 

@@ -15,7 +15,7 @@ from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
 from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionStoppedError, RefusedError
 from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler
@@ -118,6 +118,8 @@ class PartitionWorker:
                 self.watch.look()
                 if not lane.handler.waits:
                     self.admit(lane, chunk)
+            except RefusedError:
+                return
             except PartitionStoppedError as stop:
                 self.lanes.stop(stop)
             finally:

@@ -93,9 +93,11 @@ def test_the_source_topic(strict_broker: SandboxBroker, delivery: Delivery, seen
     assert_stopped_over(f"topic {bench.topic!r}", *bench.work(plan))
 
 
-def test_a_topic_that_may_be_seen_and_not_be_written_to(strict_broker: SandboxBroker) -> None:
+@pytest.mark.parametrize("segments", [[], ["orders_kit:unhurriedly"]], ids=["at the end", "while records are handled"])
+def test_a_topic_that_may_be_seen_and_not_be_written_to(strict_broker: SandboxBroker, segments: list[str]) -> None:
     """In a transaction, nothing of the chunk is sent then, and no record is told why."""
-    bench = filled(strict_broker)
+    bench = filled(strict_broker, segments=segments)
+    fill(bench.bootstrap, bench.topic, numbered(1_000))
     plan = bench.plan()
     forbid(bench, ResourceType.TOPIC, bench.output, seen=True)
 
