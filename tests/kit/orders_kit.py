@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from typing import Any
 
@@ -55,6 +56,15 @@ def to_its_own_place(record: Any) -> Any:
 
 def slowly(record: Any) -> Any:
     time.sleep(0.01)
+    return record
+
+
+GATE = threading.Event()
+
+
+def behind_the_gate(record: Any) -> Any:
+    """Waits until a test in the same process opens it."""
+    assert GATE.wait(60)
     return record
 
 
