@@ -70,11 +70,7 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
         except DocumentError:
             # Someone has changed the value on its way: its headers still say the most important.
             pass
-    own, told = _parted(headers)
-    at = _ours_at(headers) if own is None else ()
-    if own is None:
-        told = [each for index, each in enumerate(headers) if index in at or each[0] not in OUR_HEADERS]
-    ours, theirs = _details(told)
+    own, ours, theirs = _parted(headers)
     # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
     is_ours = "attempt" in ours
     details = {**theirs, **ours} if is_ours else theirs
@@ -85,7 +81,7 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
     return DeadLetter(
         key=key,
         value=value,
-        headers=_own_headers(headers, at, ours, theirs) if own is None else own,
+        headers=own,
         source=Coordinates(**source),
         fault=_fault(_part(details, "fault.")),
         pipeline=details.get("pipeline", ""),
@@ -102,21 +98,21 @@ def _fault(details: Mapping[str, Any]) -> Fault:
     return Fault(**{**told, "exception_class": cause or told["exception_class"]})
 
 
-def _parted(headers: Sequence[Header]) -> tuple[tuple[Header, ...] | None, Sequence[Header]]:
-    """The record's own headers, whatever their names, and those that tell of its fault.
-
-    None where the end is not as we write it: others have been at it, or a mapper, a redrive or an envelope made it.
-    """
+def _parted(headers: Sequence[Header]) -> tuple[tuple[Header, ...], dict[str, Any], dict[str, Any]]:
+    """The record's own headers, whatever their names, and what the others say in our words and in those of others."""
     names = tuple(name for name, _ in headers)
     for length in _BLOCK_LENGTHS:
         if names[-length:] in BLOCKS:
-            return tuple(headers[:-length]), headers[-length:]
-    return None, headers
+            return tuple(headers[:-length]), *_details(headers[-length:])
+    # The end is not as we write it: others have been at it, or a mapper, a redrive or an envelope made it.
+    at = _ours_at(names)
+    told = (each for index, each in enumerate(headers) if index in at or each[0] not in OUR_HEADERS)
+    ours, theirs = _details(told)
+    return _own_headers(headers, at, ours, theirs), ours, theirs
 
 
-def _ours_at(headers: Sequence[Header]) -> Collection[int]:
+def _ours_at(names: tuple[str, ...]) -> Collection[int]:
     """Where our words stand: in one piece, behind which a stamp may follow, or else each where its name comes last."""
-    names = tuple(name for name, _ in headers)
     for end in range(len(names), 0, -1):
         for length in _REDRIVE_LENGTHS:
             if names[max(end - length, 0) : end] in REDRIVE_BLOCKS:
