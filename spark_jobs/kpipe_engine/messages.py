@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.dead_letter import Header
 from airflow_provider_kpipe.record import SourceMessage
 
 
 def read_headers(message: SourceMessage) -> Sequence[Header]:
-    # Consumed headers have bytes or None for values, never text; a list that may hold text is what the client declares.
-    return message.headers() or ()  # type: ignore[return-value]
+    return headers_of(message) or ()
 
 
 class BareMessage:
