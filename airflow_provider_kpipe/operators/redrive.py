@@ -139,23 +139,19 @@ class KpipeRedriveOperator(SparkJobOperator):
         # Dead letters are on the destination's cluster.
         job_run = self.job_run(job, self.pipeline.destination_conn_id, written_topics(self.pipeline, redrive))
         progress = job_run.run(lambda seen: _push(_result(order, seen), context))
-        # Also of a run that did not come to its end: what it did is done.
-        result = _result(order, progress)
-        self._tell(result)
+        record = self._report(_result(order, progress), context)
         job_run.check(progress)
-        return result.to_json()
+        return record
 
     def _report(self, result: RedriveResult, context: Context) -> dict[str, Any]:
-        self._tell(result)
-        return _push(result, context)
-
-    def _tell(self, result: RedriveResult) -> None:
+        """Also of a run that did not come to its end: what it did is done."""
         self.log.info(
             "%s of %r: %s",
             "Dry run" if result.dry_run else "Redrive",
             result.topic,
             ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in result.outcomes.items()),
         )
+        return _push(result, context)
 
 
 def _result(order: RedriveOrder, progress: Sequence[PartitionProgress]) -> RedriveResult:

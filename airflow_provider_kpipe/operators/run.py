@@ -65,13 +65,16 @@ class KpipeRunOperator(SparkJobOperator):
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time
         job = Job(self.pipeline, plan, new_attempt(), deadline)
         job_run = self.job_run(job, self.pipeline.source.conn_id, self.pipeline.written_topics)
-        progress = job_run.run(lambda seen: context["ti"].xcom_push(key=PROGRESS_KEY, value=_result(plan, seen)))
+
+        def show(seen: Sequence[PartitionProgress]) -> dict[str, Any]:
+            result = {"run_key": plan.run_key, "partitions": [each.to_json() for each in seen]}
+            context["ti"].xcom_push(key=PROGRESS_KEY, value=result)
+            return result
+
+        progress = job_run.run(show)
+        result = show(progress)
         job_run.check(progress)
-        return _result(plan, progress)
-
-
-def _result(plan: Plan, progress: Sequence[PartitionProgress]) -> dict[str, Any]:
-    return {"run_key": plan.run_key, "partitions": [each.to_json() for each in progress]}
+        return result
 
 
 def _seconds(time_given: timedelta | float | None) -> float | None:

@@ -67,7 +67,6 @@ class JobRun:
             positions.check_topic(self._job.plan)
             self._submit(show)
             progress = positions.progress(self._job.plan)
-        show(progress)
         log.info("Run %s:\n%s", self._job.plan.run_key, table(progress))
         return progress
 
