@@ -13,6 +13,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from guarded import guarded_broker
 from pipelines import Bench
 from redrives import dry_run, mended, redrive
 from topics import fill, numbered
@@ -33,12 +34,7 @@ Grant = tuple[ResourceType, str, ResourcePatternType, list[AclOperation]]
 
 @pytest.fixture
 def guarded() -> Iterator[SandboxBroker]:
-    """A broker that asks what its clients may do. All have one name here: what nobody was allowed, everybody may."""
-    overrides = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-    }
-    with SandboxBroker(overrides=overrides) as running:
+    with guarded_broker() as running:
         yield running
 
 

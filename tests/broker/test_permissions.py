@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from guarded import guarded_broker
 from jobs import wait_for
 from pipelines import Bench
 from redrives import order, redrive, work
@@ -31,10 +32,7 @@ seen_or_not = pytest.mark.parametrize("seen", [True, False], ids=["may be seen",
 
 @pytest.fixture(scope="module")
 def strict_broker() -> Iterator[SandboxBroker]:
-    """A thing that no rule is about may be used by everybody."""
-    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    rules = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
-    with SandboxBroker(overrides=rules) as running:
+    with guarded_broker() as running:
         yield running
 
 
