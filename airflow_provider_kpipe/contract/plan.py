@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -43,10 +44,10 @@ class Plan(Document):
     ranges: tuple[PartitionRange, ...]
 
     def __post_init__(self) -> None:
-        partitions = [each.partition for each in self.ranges]
-        twice = sorted({partition for partition in partitions if partitions.count(partition) > 1})
-        if twice:
-            raise ValueError(f"partition {twice[0]} of {self.topic!r} has more than one range in the plan")
+        partitions = sorted(each.partition for each in self.ranges)
+        for partition, following in pairwise(partitions):
+            if partition == following:
+                raise ValueError(f"partition {partition} of {self.topic!r} has more than one range in the plan")
 
     @property
     def progress_group(self) -> str:

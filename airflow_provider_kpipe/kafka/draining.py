@@ -33,11 +33,12 @@ def look(settings: Mapping[str, str], target: DrainTarget, *, answer_seconds: fl
         topic = positions.topic(target.topic)
         ends = _ends(positions, target, topic)
         wanted = sorted(ends) if target.partitions is None else target.partitions
+        known = set(topic.partitions)
         for partition in wanted:
-            if partition not in topic.partitions:
+            if partition not in known:
                 raise PlanError(
                     f"partition {partition} is not in topic {topic.name!r}, which has partitions 0 to "
-                    f"{max(topic.partitions)}: leave it out of `partitions` and `until`"
+                    f"{max(known)}: leave it out of `partitions` and `until`"
                 )
             if partition not in ends:
                 raise PlanError(

@@ -3,17 +3,23 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from effort import Counted, calls_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.spark.progress_log import table
+from kpipe_engine.layout import lay_out
 
 OFFSETS = st.integers(0, 2**62)
 
@@ -124,6 +130,30 @@ def test_a_partition_has_one_range_in_a_document_too() -> None:
     document = plan_of(PartitionRange(1, 0, 5, None)).to_json()
     with pytest.raises(DocumentError, match="Plan: partition 1"):
         Plan.from_json({**document, "ranges": document["ranges"] * 2})
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda plan: dataclasses.replace(plan),
+        lambda plan: Plan.from_json(json.loads(plan.to_text())),
+        lambda plan: plan.blocks,
+        lambda plan: plan.transactional_ids,
+        lambda plan: lay_out(plan, PartitionScaling(), cores=4),
+        lambda plan: lay_out(plan, PartitionScaling("parallelize_across_partitions"), cores=4),
+        lambda plan: table([PartitionProgress.not_started(each) for each in plan.ranges]),
+    ],
+    ids=["made", "from a document", "blocks", "transactional ids", "tasks", "interleaved tasks", "table"],
+)
+def test_four_times_the_partitions_are_four_times_the_work(use: Callable[[Plan], Any]) -> None:
+    few, many = (calls_of(partial(use, wide_plan(partitions))).total() for partitions in (1_000, 4_000))
+    assert many < 5 * few
+
+
+def wide_plan(partitions: int) -> Plan:
+    # A document holds plain numbers only: there, what is compared is counted by the calls that it takes.
+    ranges = (PartitionRange(Counted(each), 0, 5, None) for each in range(partitions))
+    return plan_of(*ranges, topic_partitions=partitions)
 
 
 def test_progress_is_kept_in_a_group_beside_the_public_one() -> None:
