@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
@@ -9,7 +10,7 @@ from airflow.sdk import Param
 from airflow_provider_kpipe.contract.backfill import FIELDS, BackfillRequest
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.operators.forms import filled_in
+from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator
 
 if TYPE_CHECKING:
@@ -41,9 +42,12 @@ class KpipeBackfillPlanOperator(KpipePlanOperator):
         return wishes, request.publish, request.dry_run
 
 
-def backfill_params() -> dict[str, Param]:
-    """The form, for `DAG(params=...)`."""
-    return {
+def backfill_params(*, fixed: Mapping[str, Any] | None = None) -> dict[str, Param]:
+    """The form, for `DAG(params=...)`. A field that is left out of the params cannot be filled in.
+
+    :param fixed: fields that always have this value, such as `{"publish": False}`
+    """
+    form = {
         "window_start": Param(
             None, type=["null", "string"], format="date-time", section="Time window", title="From",
             description="Records from this moment on. Leave it empty to give offsets instead.",
@@ -77,3 +81,4 @@ def backfill_params() -> dict[str, Param]:
             description="Commit to the pipeline's own group: never back, never over unread records. Off: it stays put.",
         ),
     }  # fmt: skip
+    return with_fixed(form, fixed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.operators.failures import failing_for_good
-from airflow_provider_kpipe.operators.forms import filled_in
+from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
 from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.handover import run_key_of
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
@@ -164,12 +164,17 @@ def _push(result: RedriveResult, context: Context) -> dict[str, Any]:
     return record
 
 
-def redrive_params(target: RedriveTarget = "source", max_attempts: int | None = None) -> dict[str, Param]:
+def redrive_params(
+    target: RedriveTarget = "source", max_attempts: int | None = None, *, fixed: Mapping[str, Any] | None = None
+) -> dict[str, Param]:
     """The form, for `DAG(params=...)`; `target` and `max_attempts` are what it starts with.
 
-    The form counts, also where nothing is filled in: an operator that says something else is refused.
+    The form counts, also where nothing is filled in: an operator that says something else is refused. A field that is
+    left out of the params cannot be filled in.
+
+    :param fixed: fields that always have this value, such as `{"pipeline": "orders"}`
     """
-    return {
+    form = {
         "occurred_from": Param(
             None, type=["null", "string"], format="date-time", section="Which dead letters", title="Failed from",
             description="Records that became dead letters at this moment or later. Fields left empty choose nothing.",
@@ -211,3 +216,4 @@ def redrive_params(target: RedriveTarget = "source", max_attempts: int | None = 
             description="Show how many there are, of which kinds, and the first few; write nothing.",
         ),
     }  # fmt: skip
+    return with_fixed(form, fixed)

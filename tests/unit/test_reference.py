@@ -108,11 +108,13 @@ def test_a_form_has_the_fields_of_its_table(name: str) -> None:
     assert evaluated(table(name)) == {field: repr(param.value) for field, param in FORMS[name]().items()}
 
 
-def test_what_a_form_starts_with_is_said() -> None:
-    assert own_arguments(backfill_params) == {}
+def test_what_a_form_takes_is_said() -> None:
+    assert own_arguments(backfill_params) == {"fixed": None}
     starts = own_arguments(redrive_params)
+    assert starts.pop("fixed") is None
     assert evaluated(table("redrive_params")).items() >= {name: repr(value) for name, value in starts.items()}.items()
     assert all(f"`{name}={value!r}`".replace("'", '"') in SECTIONS["redrive_params"] for name, value in starts.items())
+    assert all("`fixed=" in SECTIONS[form] for form in FORMS)
 
 
 def test_a_record_has_the_parts_of_its_table() -> None:

@@ -7,6 +7,7 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
 from airflow_provider_kpipe.contract.backfill import FIELDS
+from airflow_provider_kpipe.contract.form_fields import FormError
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.kafka.planner import Wishes
@@ -18,7 +19,8 @@ NOON = "2026-01-31T12:00:00+00:00"
 
 @pytest.fixture
 def operator(pipeline: KafkaPipeline) -> KpipeBackfillPlanOperator:
-    return KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
+    with DAG("backfill", schedule=None, params=backfill_params()):
+        return KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
 
 
 @pytest.mark.parametrize(
@@ -161,3 +163,20 @@ def test_a_run_without_conf_has_nothing_unknown(operator: Any, context: Any, run
     if run is None:
         del context["dag_run"]
     assert operator.wishes(context)[0].start == At(1_769_860_800_000)
+
+
+def test_a_field_that_the_dag_does_not_declare_is_not_taken_from_conf(pipeline: KafkaPipeline, context: Any) -> None:
+    form = backfill_params()
+    del form["publish"]
+    with DAG("backfill", schedule=None, params=form):
+        operator = KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
+    said = {name: param.value for name, param in form.items()} | {"window_start": NOON}
+    assert operator.wishes({**context, "params": said})[1] is False
+    with pytest.raises(FormError, match=r"The field .publish. is not known\. Known are: window_start, .*, dry_run\."):
+        operator.wishes({**context, "params": {**said, "publish": True}})
+
+
+def test_without_a_form_nothing_can_be_filled_in(pipeline: KafkaPipeline, context: Any) -> None:
+    operator = KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
+    with pytest.raises(FormError, match=r"The field .window_start. is not known\. Known are: none\. The params of"):
+        operator.wishes({**context, "params": {"window_start": NOON}})

@@ -101,9 +101,10 @@ def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
 
 @pytest.fixture
 def operator(pipeline: KafkaPipeline) -> KpipeRedriveOperator:
-    return KpipeRedriveOperator(
-        task_id="redrive", pipeline=pipeline, max_attempts=3, parking_topic="orders.parked", py_files=["a.py"]
-    )
+    with DAG("redrive", schedule=None, params=redrive_params("source", 3)):
+        return KpipeRedriveOperator(
+            task_id="redrive", pipeline=pipeline, max_attempts=3, parking_topic="orders.parked", py_files=["a.py"]
+        )
 
 
 def fill_in(context: dict[str, Any], **form: Any) -> dict[str, Any]:
@@ -152,7 +153,8 @@ def test_a_pipeline_over_two_clusters_cannot_go_back_to_the_source(pipeline: Kaf
     )
     with pytest.raises(RedriveError, match="use target='output'"):
         KpipeRedriveOperator(task_id="redrive", pipeline=apart)
-    operator = KpipeRedriveOperator(task_id="redrive", pipeline=apart, target="output")
+    with DAG("redrive", schedule=None, params=redrive_params("output")):
+        operator = KpipeRedriveOperator(task_id="redrive", pipeline=apart, target="output")
     with pytest.raises(AirflowFailException, match="use target='output'"):
         operator.execute(fill_in(context, target="source"))
 
@@ -297,3 +299,23 @@ def test_a_task_that_is_stopped_takes_its_job_along(operator: Any, world: World,
     operator.execute(fill_in(context))
     operator.on_kill()
     assert world.calls[-1] == "stop"
+
+
+@pytest.mark.parametrize(("field", "value"), [("target", "output"), ("max_attempts", None), ("pipeline", "*")])
+def test_a_field_that_the_dag_does_not_declare_is_not_taken_from_conf(
+    pipeline: KafkaPipeline, world: World, context: Any, field: str, value: Any
+) -> None:
+    form = redrive_params("source", 3)
+    del form[field]
+    with DAG("redrive", schedule=None, params=form):
+        operator = KpipeRedriveOperator(
+            task_id="redrive", pipeline=pipeline, target="source", max_attempts=3, parking_topic="orders.parked"
+        )
+    said = {name: param.value for name, param in form.items()}
+    with pytest.raises(AirflowFailException, match=f"The field '{field}' is not known. Known are: occurred_from"):
+        operator.execute({**context, "params": {**said, field: value}})
+    assert world.calls == []
+    operator.execute({**context, "params": said, "task_state_store": TaskState()})
+    redrive = world.job.redrive
+    assert redrive
+    assert (redrive.target, redrive.max_attempts, redrive.selection.pipeline) == ("source", 3, "orders")
