@@ -66,10 +66,13 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
     """The letter that a message is, whoever wrote it; None if it does not say where its record came from."""
     if _ENVELOPE_MARK in headers and value is not None:
         try:
-            return Envelope.from_bytes(value).opened()
-        except DocumentError:
+            envelope = Envelope.read_bytes(value)
+            if envelope is not None:
+                return envelope.opened()
             # Someone has changed the value on its way: its headers still say the most important.
-            pass
+        except DocumentError:
+            # The value is not the record, which only the version that wrote the envelope can take out.
+            return None
     own, ours, theirs = _parted(headers)
     # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
     is_ours = "attempt" in ours

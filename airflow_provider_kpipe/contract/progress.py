@@ -143,7 +143,7 @@ class PartitionProgress:
         cls, planned: PartitionRange, run_key: str, stored: int | None, metadata: str | None, planned_at: str
     ) -> PartitionProgress:
         """Read a stored offset as progress of this run; of another run's, only that it is newer counts."""
-        progress = StoredProgress.read_text(metadata)
+        progress = StoredProgress.read_text(metadata, f"partition {planned.partition}")
         if stored is None or progress is None:
             return cls.not_started(planned)
         if not progress.is_of(run_key, planned_at):

@@ -1,7 +1,7 @@
-"""Frozen value objects to plain JSON and back, strictly.
+"""Frozen value objects to plain JSON and back.
 
-What crosses a process border may have been written by another version or edited by hand, so a document
-that does not fit is refused, with the name of the field that does not.
+What crosses a process border may have been written by the version before or after, by somebody else, or by hand.
+docs/architecture.md, "How documents change", has the rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ import typing
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeVar, cast, get_args, get_origin
 
+import airflow_provider_kpipe
+
 T = TypeVar("T")
+MARK_KEY = "kpipe"
+"""Holds the kind of a document and the version of kpipe that wrote it: what has it is ours."""
 VERSION_KEY = "schema_version"
 
 
@@ -23,38 +27,98 @@ class DocumentError(ValueError):
 
 
 class Document:
-    """Mixin for a dataclass that crosses a process border on its own, under a schema version."""
+    """Mixin for a dataclass that crosses a process border on its own, under a mark and a schema version."""
 
     SCHEMA_VERSION: ClassVar[int]
     __slots__ = ()
 
+    @classmethod
+    def head(cls) -> dict[str, Any]:
+        """The mark and the schema version, which come first."""
+        mark = f"{cls.__name__} {airflow_provider_kpipe.__version__}"
+        return {MARK_KEY: mark, VERSION_KEY: cls.SCHEMA_VERSION}
+
     def to_json(self) -> dict[str, Any]:
-        return {VERSION_KEY: self.SCHEMA_VERSION, **encode(self)}
+        return {**self.head(), **encode(self)}
 
     def to_text(self) -> str:
         """On one line."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
     @classmethod
-    def read_text(cls, text: str | None) -> Self | None:
-        """None where there is nothing, or something that somebody else has written."""
+    def read_text(cls, text: str | None, where: str = "") -> Self | None:
+        """None where there is nothing, or somebody else's text; DocumentError for one of ours that cannot be read.
+
+        :param where: the place that the error names
+        """
         try:
-            return cls.from_json(json.loads(text or ""))
-        except (json.JSONDecodeError, RecursionError, DocumentError):
+            return cls.read_json(json.loads(text or ""), where)
+        except DocumentError:
+            raise
+        except (ValueError, RecursionError) as error:
+            if text is not None and text.startswith(f'{{"{MARK_KEY}"'):
+                raise DocumentError(f"{_at(where)}{cls.__name__}: the text is damaged: {error}") from error
             return None
 
     @classmethod
+    def read_json(cls, document: Any, where: str = "") -> Self | None:
+        """As `read_text`, for what is JSON already."""
+        if not isinstance(document, Mapping) or not (MARK_KEY in document or VERSION_KEY in document):
+            return None
+        try:
+            return cls.from_json(document)
+        except DocumentError as error:
+            raise DocumentError(f"{_at(where)}{error}") from error
+
+    @classmethod
     def from_json(cls, document: Any) -> Self:
-        name, known = cls.__name__, cls.SCHEMA_VERSION
+        """For a place where nothing but this document belongs."""
+        name = cls.__name__
         if not isinstance(document, Mapping):
             raise DocumentError(f"{name}: a JSON object is needed, not {_shown(document)}")
-        found = document.get(VERSION_KEY)
-        if type(found) is not int or found != known:
+        kind, writer = _mark_of(document, name)
+        if kind != name:
+            raise DocumentError(f"{name}: this is a {kind}{_by(writer)}, which belongs somewhere else")
+        _check_version(document.get(VERSION_KEY), cls.SCHEMA_VERSION, name, writer)
+        try:
+            return decode(cls, document, name)
+        except DocumentError as error:
+            if writer in (None, airflow_provider_kpipe.__version__):
+                raise
             raise DocumentError(
-                f"{name}.{VERSION_KEY} is {found!r}, and this version of kpipe reads {known}: "
-                "make the document again with the version that is installed now"
-            )
-        return decode(cls, {k: v for k, v in document.items() if k != VERSION_KEY}, name)
+                f"{error}{_by(writer)}, and this is kpipe {airflow_provider_kpipe.__version__}"
+            ) from error
+
+
+def _mark_of(document: Mapping[str, Any], name: str) -> tuple[str, str | None]:
+    """The kind of a document and the version that wrote it. Those before 0.1.0 were written without a mark."""
+    if MARK_KEY not in document:
+        return name, None
+    kind, _, writer = str(document[MARK_KEY])[:100].partition(" ")
+    return kind, writer or None
+
+
+def _check_version(found: Any, known: int, name: str, writer: str | None) -> None:
+    if type(found) is int and found == known:
+        return
+    newer = type(found) is int and found > known
+    remedy = (
+        "upgrade kpipe here, or finish what that version has begun with it"
+        if newer
+        else "finish what that version has begun with it, or make the document again"
+    )
+    raise DocumentError(
+        f"{name}.{VERSION_KEY} is {_short(found)}{_by(writer)}, and kpipe {airflow_provider_kpipe.__version__} reads "
+        f"{known}: {remedy}"
+    )
+
+
+def _by(writer: str | None) -> str:
+    return f", written by kpipe {writer}" if writer else ""
+
+
+def _at(where: str) -> str:
+    return f"{where}: " if where else ""
 
 
 def encode(value: Any) -> Any:
@@ -69,16 +133,17 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: type[T], document: Any, where: str) -> T:
-    """Build `kind`, a dataclass, from a JSON object that has exactly its fields."""
+    """Build `kind`, a dataclass, from a JSON object: a field that is missing has its default, and what `kind` does not
+    know is ignored."""
     if not isinstance(document, Mapping):
         raise DocumentError(f"{where}: a JSON object is needed, not {_shown(document)}")
-    hints = _hints(cast("Hashable", kind))
-    missing = [name for name in hints if name not in document]
-    extra = [str(name) for name in document if name not in hints]
-    if missing or extra:
-        said = [f"{word} {', '.join(names)}" for word, names in (("lacks", missing), ("does not know", extra)) if names]
-        raise DocumentError(f"{where} {' and '.join(said)}")
-    values = {name: _decode_value(hint, document[name], f"{where}.{name}") for name, hint in hints.items()}
+    hints, required = _fields_of(cast("Hashable", kind))
+    missing = [name for name in required if name not in document]
+    if missing:
+        raise DocumentError(f"{where} lacks {', '.join(missing)}")
+    values = {
+        name: _decode_value(hint, document[name], f"{where}.{name}") for name, hint in hints.items() if name in document
+    }
     try:
         return kind(**values)
     except DocumentError:
@@ -88,9 +153,12 @@ def decode(kind: type[T], document: Any, where: str) -> T:
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = typing.get_type_hints(kind)
-    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+def _fields_of(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The type of each field, and the names of those that have no default."""
+    hints, fields = typing.get_type_hints(kind), dataclasses.fields(kind)
+    missing = dataclasses.MISSING
+    required = tuple(each.name for each in fields if each.default is missing and each.default_factory is missing)
+    return {each.name: hints[each.name] for each in fields}, required
 
 
 def _decode_value(hint: Any, value: Any, where: str) -> Any:
@@ -139,5 +207,9 @@ def _decode_mapping(hint: Any, value: Any, where: str) -> dict[Any, Any]:
 
 
 def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {_short(value)}"
+
+
+def _short(value: Any) -> str:
     text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -12,7 +12,6 @@ from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoin
 from airflow_provider_kpipe.contract.offsets import parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
@@ -111,11 +110,9 @@ class KpipePlanOperator(BaseOperator):
         )
         if record is None:
             return {}
-        try:
-            checkpoint = Checkpoint.from_json(record)
-        except DocumentError as error:
-            # Another version's, which no new run would mend.
-            self.log.warning("The last checkpoint of %r cannot be read: %s", self.checkpoint_task_id, error)
+        checkpoint = Checkpoint.read_json(record, f"what {self.checkpoint_task_id!r} committed last")
+        if checkpoint is None:
+            self.log.warning("The XCom of %r holds no checkpoint", self.checkpoint_task_id)
             return {}
         if (checkpoint.group, checkpoint.topic) != (self.pipeline.group, self.pipeline.source.topic):
             return {}

@@ -12,6 +12,7 @@ from typing import Self, TypeAlias
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka.positions import Positions
 
@@ -54,7 +55,7 @@ class ProgressLog:
             while not self._done.wait(next(waits)):
                 try:
                     progress = positions.progress(self._plan)
-                except KpipeError as error:
+                except (KpipeError, DocumentError) as error:
                     log.warning("progress cannot be read now: %s", error)
                     continue
                 now = time.monotonic()

@@ -9,6 +9,7 @@ from typing import Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.draining import look, summary
@@ -30,7 +31,11 @@ class PartitionsDrainedTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        target = DrainTarget.from_json(self.target)
+        try:
+            target = DrainTarget.from_json(self.target)
+        except DocumentError as error:
+            yield TriggerEvent({"error": str(error)})
+            return
         while True:
             try:
                 settings = await KpipeHook(self.conn_id).aget_conn()

@@ -42,6 +42,8 @@ class Lane:
         self.reason = progress.reason if self.ended else None
         self._stops_run = False
         self._is_told = False
+        self.is_unreadable = False
+        """Another version of kpipe has stored something for it that this one cannot read."""
 
     def take_over(self, done: Spans, run_key: str | None) -> None:
         """The pieces of a run before are settled. What they have done, if that counts for us, needs no reading."""
@@ -99,10 +101,20 @@ class Lane:
             self.advance(stop.next_offset)
         self._stops_run = isinstance(stop, PipelineStoppedError)
 
+    def leave(self, reason: str) -> None:
+        """To the version of kpipe that can read what is stored for it."""
+        self.end("stopped", reason)
+        self.is_unreadable = True
+
     @property
     def is_revoked(self) -> bool:
         """Whether it is somebody else's by now."""
         return self.ended == "revoked"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we may write over what is stored for it."""
+        return not (self.is_revoked or self.is_unreadable)
 
     @property
     def works(self) -> bool:
@@ -117,7 +129,7 @@ class Lane:
     @property
     def has_news(self) -> bool:
         """Whether there is something to store: an offset, or that it ended."""
-        if self.is_revoked:
+        if not self.is_ours:
             return False
         return self.handled != self.stored or (self.ended is not None and not self._is_told)
 

@@ -28,6 +28,10 @@ class Lanes(tuple[Lane, ...]):
     def not_revoked(self) -> list[Lane]:
         return [lane for lane in self if not lane.is_revoked]
 
+    @property
+    def ours(self) -> list[Lane]:
+        return [lane for lane in self if lane.is_ours]
+
     def stop(self, stop: PartitionStoppedError) -> None:
         """The current one, and the others with it where the whole pipeline is to stop."""
         self.current.stop(stop)

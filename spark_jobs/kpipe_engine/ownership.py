@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -13,6 +14,7 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.ownership import completed_in_pieces, take_on, takes_over
 from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
 from kpipe_engine.errors import needing
 from kpipe_engine.lane import Lane
@@ -49,10 +51,15 @@ class Ownership:
         """
         held = self._held([lane.partition for lane in lanes], self._slot)
         if self._slot == 0:
-            return [before for lane in lanes if (before := self._first(lane, held[lane.partition]))]
+            before = []
+            for lane in lanes:
+                with _left_if_unreadable(lane):
+                    before.append(self._first(lane, held[lane.partition]))
+            return [each for each in before if each is not None]
         claims = self._held([lane.partition for lane in lanes], 0)
         for lane in lanes:
-            lane.go_on(self._further(lane, held[lane.partition], claims[lane.partition]))
+            with _left_if_unreadable(lane):
+                lane.go_on(self._further(lane, held[lane.partition], claims[lane.partition]))
         return []
 
     def look_again(self, pieces: Sequence[PiecesBefore]) -> None:
@@ -60,15 +67,21 @@ class Ownership:
         for before in pieces:
             if self._fences:
                 self._fence(before)
-            before.lane.take_over(tuple(self._completed_in_pieces(before)), before.run_key)
+            with _left_if_unreadable(before.lane):
+                before.lane.take_over(tuple(self._completed_in_pieces(before)), before.run_key)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
-        later = [at for at, held in self._held(partitions, self._slot).items() if self._is_later(_lease_beside(held))]
-        if self._slot:
-            claims = self._held(partitions, 0)
-            later += [at for at, claim in claims.items() if at not in later and self._is_claimed(_lease_beside(claim))]
-        return later
+        held = self._held(partitions, self._slot)
+        claims = self._held(partitions, 0) if self._slot else {}
+        return [at for at in partitions if self._is_lost(held[at], claims.get(at))]
+
+    def _is_lost(self, held: TopicPartition, claim: TopicPartition | None) -> bool:
+        try:
+            return self._is_later(_lease_beside(held)) or (claim is not None and self._is_claimed(_lease_beside(claim)))
+        except DocumentError:
+            # Whoever looks again gets to know why.
+            return True
 
     def positions(self, lanes: Iterable[Lane]) -> list[TopicPartition]:
         """What is stored for each: its offset, and our lease on it."""
@@ -171,6 +184,14 @@ def _committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPar
         if each.error is not None:
             raise KafkaException(each.error)
     return answers
+
+
+@contextmanager
+def _left_if_unreadable(lane: Lane) -> Iterator[None]:
+    try:
+        yield
+    except DocumentError as error:
+        lane.leave(f"what is stored for partition {lane.partition} cannot be read, and is left as it is: {error}")
 
 
 def _lease_beside(held: TopicPartition) -> Lease | None:

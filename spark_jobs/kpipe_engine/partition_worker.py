@@ -83,14 +83,14 @@ class PartitionWorker:
         """See what is stored, and put our lease on it."""
         # Also on what is complete: it may be another run that completed it.
         before = self.recovery.look(self.lanes.not_revoked)
-        ours = self.lanes.not_revoked
+        ours = self.lanes.ours
         self.delivery.begin()
         self.delivery.store(self.ownership.positions(ours))
         if before:
             self.ownership.look_again(before)
             self.delivery.begin()
-            self.delivery.store(self.ownership.positions(each.lane for each in before))
-        for lane in ours:
+            self.delivery.store(self.ownership.positions(each.lane for each in before if each.lane.is_ours))
+        for lane in self.lanes.ours:
             self.events.tell("assigned" if lane.works else "completed", lane)
 
     def run_chunks(self) -> None:

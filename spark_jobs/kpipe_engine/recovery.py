@@ -82,6 +82,8 @@ class Recovery:
         for lane in lanes:
             if lane.is_revoked:
                 self._events.tell("revoked", lane, reason=lane.reason)
+            elif lane.is_unreadable:
+                self._events.tell("faulted", lane, reason=lane.reason)
         return before
 
     def _give_up(self, failure: Exception, tries: int) -> None:

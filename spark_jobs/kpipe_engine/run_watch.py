@@ -11,6 +11,7 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, group_reader
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 
@@ -65,7 +66,7 @@ class SharedWatch:
         elsewhere = Counts()
         for slot, reader in self._readers.items():
             for stored in reader.committed(self._others[slot], timeout=ANSWER_SECONDS):
-                progress = StoredProgress.read_text(stored.metadata)
+                progress = _progress_in(stored)
                 if progress is None or not progress.is_of(self._plan.run_key, self._plan.created_at):
                     continue
                 if progress.stops_attempt == self._attempt:
@@ -86,6 +87,13 @@ class SharedWatch:
     def close(self) -> None:
         for reader in self._readers.values():
             reader.close()
+
+
+def _progress_in(stored: TopicPartition) -> StoredProgress | None:
+    try:
+        return StoredProgress.read_text(stored.metadata, f"partition {stored.partition}")
+    except DocumentError as error:
+        raise PartitionStoppedError(f"what the run has counted is not known: {error}") from error
 
 
 def choose_watch(job: Job, settings: Settings, own: Sequence[PartitionRange], own_counts: OwnCounts) -> RunWatch:

@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_group_of, stop_partition_of
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import Settings, log_error
 
 log = logging.getLogger("kpipe")
@@ -90,6 +91,10 @@ class ListeningOrders(YieldOrders):
         except KafkaException as failure:
             log.debug("requests to stop cannot be read now: %s", failure)
             return
-        request = StopRequest.read_text(found.metadata)
+        try:
+            request = StopRequest.read_text(found.metadata)
+        except DocumentError as error:
+            self.ask(f"somebody asks to stop in words that cannot be read: {error}")
+            return
         if request is not None and request.attempt == self._job.attempt:
             self.ask(request.reason)

@@ -147,3 +147,23 @@ def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -
             assert answer.error is None, answer.error
     finally:
         consumer.close()
+
+
+def held(bootstrap: str, group: str, topic: str, partition: int = 0) -> TopicPartition:
+    """What a group holds for a partition: an offset, and the metadata beside it."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=30)
+        return found
+    finally:
+        consumer.close()
+
+
+def hold(bootstrap: str, group: str, position: TopicPartition) -> None:
+    """Have a group hold just that."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    try:
+        (answer,) = consumer.commit(offsets=[position], asynchronous=False) or []
+        assert answer.error is None, answer.error
+    finally:
+        consumer.close()

@@ -73,8 +73,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"committed": "10"}, "Checkpoint.partitions[0].committed: int is needed, not str '10'"),
     ({"complete": None}, "Checkpoint.partitions[0].complete: bool is needed"),
     ({"counts": []}, "Checkpoint.partitions[0].counts: a JSON object is needed"),
-    ({"counts": {"read": 1}}, "Checkpoint.partitions[0].counts lacks written"),
-    ({"lag": 0}, "Checkpoint.partitions[0] does not know lag"),
 ]
 
 
@@ -106,7 +104,7 @@ def test_a_commit_names_the_run_that_made_it(run_key: str) -> None:
 
 @pytest.mark.parametrize(
     "metadata",
-    [None, "", "committed by hand", "{", "1", "null", "[]", "{}", '{"schema_version":2,"run_key":"a"}'],
+    [None, "", "committed by hand", "{", "1", "null", "[]", "{}"],
     ids=repr,
 )
 def test_an_offset_that_someone_else_committed_has_no_mark(metadata: str | None) -> None:

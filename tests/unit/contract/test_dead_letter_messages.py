@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -256,6 +258,13 @@ def test_of_an_envelope_that_was_changed_the_headers_still_tell(value: bytes | N
     letter = read_dead_letter(written.key, value, written.headers)
     assert letter
     assert (letter.value, letter.source.offset, letter.pipeline) == (value, 5, "orders")
+
+
+@pytest.mark.parametrize("changes", [{"schema_version": 2}, {"key": "no base64?"}], ids=repr)
+def test_an_envelope_that_cannot_be_opened_is_not_taken_for_the_record(changes: dict[str, Any]) -> None:
+    written = write_envelope(LETTER, DIALECTS["kpipe"])
+    value = json.dumps({**json.loads(written.value), **changes}).encode()
+    assert read_dead_letter(written.key, value, written.headers) is None
 
 
 @given(key=BYTES, value=BYTES, headers=st.lists(st.tuples(st.sampled_from(sorted(FAULT_HEADERS)), BYTES)))

@@ -61,7 +61,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": 2}, "Job.schema_version is 2"),
     ({"plan": None}, "Job.plan: a JSON object is needed"),
     ({"pipeline": []}, "Job.pipeline: a JSON object is needed"),
-    ({"extra": 1}, "Job does not know extra"),
 ]
 
 

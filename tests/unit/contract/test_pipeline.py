@@ -179,7 +179,7 @@ DOCUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"source": "orders"}, "KafkaPipeline.source: a JSON object is needed"),
     ({"segments": "a:b"}, "KafkaPipeline.segments: a list is needed"),
     ({"segments": ["parse"]}, "KafkaPipeline: segment 'parse'"),
-    ({"dead_letter": {"topic": "dead"}}, "KafkaPipeline.dead_letter lacks dialect, format, mapper"),
+    ({"dead_letter": {"dialect": "kpipe"}}, "KafkaPipeline.dead_letter lacks topic"),
     ({"dead_letter": encode(KafkaDeadLetter("orders"))}, "KafkaPipeline: pipeline 'orders' reads 'orders'"),
     ({"delivery": "once"}, "KafkaPipeline.delivery is str 'once'"),
     ({"chunk_records": True}, "KafkaPipeline.chunk_records: int is needed, not bool True"),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -107,15 +108,18 @@ def test_a_run_key_that_is_too_long_is_refused_and_says_what_to_shorten(stopped:
         "null",
         "[]",
         "{}",
-        json.dumps({**stored().to_json(), "schema_version": 2}),
-        json.dumps({**stored().to_json(), "start": "10"}),
-        json.dumps({**stored().to_json(), "base": True}),
-        json.dumps({**stored().to_json(), "lag": 1}),
         "[" * 100_000,
     ],
 )
-def test_an_offset_that_no_worker_of_this_version_stored_is_not_progress(metadata: str | None) -> None:
+def test_an_offset_that_no_worker_stored_is_not_progress(metadata: str | None) -> None:
     assert StoredProgress.read_text(metadata) is None
+
+
+@pytest.mark.parametrize("changes", [{"schema_version": 2}, {"start": "10"}, {"base": True}], ids=repr)
+def test_an_offset_that_another_version_stored_is_never_taken_for_none(changes: dict[str, Any]) -> None:
+    metadata = json.dumps({**stored("mine").to_json(), **changes})
+    with pytest.raises(DocumentError, match=r"^partition 3: StoredProgress"):
+        PartitionProgress.of(RANGE, "mine", 120, metadata, "2026-01-31T10:00:00+00:00")
 
 
 RANGE = PartitionRange(3, 100, 200, 90)

@@ -196,14 +196,21 @@ def test_in_a_mapped_group_the_checkpoint_is_the_one_of_its_own_index(
     assert context["ti"].pulled_of == asked_for
 
 
-@pytest.mark.parametrize("record", [{**checkpoint().to_json(), "schema_version": 99}, "soon"], ids=["version", "text"])
-def test_a_checkpoint_that_cannot_be_read_is_passed_over_and_the_log_says_so(
-    operator: Any, context: Any, asked: Any, capfd: pytest.CaptureFixture[str], record: Any
+def test_what_is_no_checkpoint_is_passed_over_and_the_log_says_so(
+    operator: Any, context: Any, asked: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): record}
+    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): "soon"}
     operator(checkpoint_task_id="orders.checkpoint").execute(context)
     assert asked[0]["published"] == {}
-    assert "The last checkpoint of 'orders.checkpoint' cannot be read: Checkpoint" in capfd.readouterr().out
+    assert "The XCom of 'orders.checkpoint' holds no checkpoint" in capfd.readouterr().out
+
+
+def test_a_checkpoint_of_a_newer_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:
+    newer = {**checkpoint().to_json(), "kpipe": "Checkpoint 9.8.0", "schema_version": 99}
+    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): newer}
+    with pytest.raises(AirflowFailException, match=r"'orders.checkpoint' committed last: Checkpoint.*by kpipe 9\.8\.0"):
+        operator(checkpoint_task_id="orders.checkpoint").execute(context)
+    assert asked == []
 
 
 def test_a_plan_without_a_checkpoint_task_knows_of_none(operator: Any, context: Any, asked: Any) -> None:

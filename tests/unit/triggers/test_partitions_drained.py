@@ -54,6 +54,17 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     return run_over
 
 
+def test_a_target_of_a_newer_version_fires_an_error() -> None:
+    target = {**TARGET.to_json(), "kpipe": "DrainTarget 9.8.0", "schema_version": 2}
+
+    async def events() -> list[Any]:
+        made = PartitionsDrainedTrigger("kafka_orders", target, poke_interval=0)
+        return [event.payload async for event in made.run()]
+
+    (fired,) = asyncio.run(events())
+    assert "DrainTarget.schema_version is 2, written by kpipe 9.8.0" in fired["error"]
+
+
 def test_a_trigger_is_made_again_from_what_it_serializes() -> None:
     made = trigger()
     path, arguments = json.loads(json.dumps(made.serialize()))

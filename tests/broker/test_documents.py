@@ -1,0 +1,134 @@
+"""A run that one version of kpipe has begun and another goes on with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from pipelines import Bench
+from topics import committed, fill, held, hold, numbered, read_all
+
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.plan import progress_group_of
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
+# Of a version before; what a worker needs to go on has no default.
+LATER_FIELDS = ("reason", "stops_attempt", "ended", "took_over", "pieces", "unsettled_pieces", "done", "seconds")
+
+
+def previous(document: dict[str, Any]) -> dict[str, Any]:
+    """As a version before would have written it."""
+    kept = {name: value for name, value in document.items() if name not in LATER_FIELDS}
+    counts = {name: value for name, value in document["counts"].items() if name in ("read", "written")}
+    return {**kept, "kpipe": "StoredProgress 0.0.9", "counts": counts}
+
+
+def following(document: dict[str, Any]) -> dict[str, Any]:
+    """As a version behind would have written it."""
+    counts = {**document["counts"], "weighed": 7}
+    return {**document, "kpipe": "StoredProgress 9.8.0", "counts": counts, "weather": {"fair": True}, "tides": [1, 2]}
+
+
+def unreadable(document: dict[str, Any]) -> dict[str, Any]:
+    return {**document, "kpipe": "StoredProgress 9.8.0", "schema_version": document["schema_version"] + 1}
+
+
+def rewrite(bench: Bench, change: Callable[[dict[str, Any]], dict[str, Any]], partition: int = 0) -> str:
+    """What is stored for a partition is as another version would have stored it."""
+    group = progress_group_of(bench.pipeline.group)
+    position = held(bench.bootstrap, group, bench.topic, partition)
+    written = json.dumps(change(json.loads(position.metadata)))
+    hold(bench.bootstrap, group, TopicPartition(bench.topic, partition, position.offset, written))
+    return written
+
+
+def ids(bench: Bench) -> list[int]:
+    return sorted(json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output))
+
+
+@both_deliveries
+@pytest.mark.parametrize("change", [previous, following])
+def test_a_run_that_another_version_began_goes_on_from_what_it_stored(
+    broker: SandboxBroker, delivery: Delivery, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60))
+    plan = bench.plan()
+    first = bench.worker(plan)
+    first.open()
+    first.run_chunk()
+    first.run_chunk()
+    first.close()
+    rewrite(bench, change)
+
+    (progress,) = bench.work(plan, attempt="second")
+    bench.checkpoint(plan)
+
+    assert progress.complete
+    assert (progress.counts.read, progress.counts.written) == (60, 60)
+    assert ids(bench) == list(range(60))
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 60}
+
+
+@both_deliveries
+def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
+    broker: SandboxBroker, delivery: Delivery
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, delivery=delivery, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60, partitions=2))
+    plan = bench.plan()
+    first = bench.worker(plan)
+    first.open()
+    first.run_chunk()
+    first.close()
+    before = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
+    written = rewrite(bench, unreadable)
+
+    stopped, neighbour = bench.worker(plan, 0, 1, attempt="second").run()
+
+    after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
+    assert stopped.state == "stopped"
+    assert "partition 0" in (stopped.reason or "")
+    assert "written by kpipe 9.8.0" in (stopped.reason or "")
+    assert (after.offset, after.metadata) == (10, written)
+    assert neighbour.complete
+    assert ids(bench) == [number for number in range(60) if number % 2 or number < 20]
+    for step in (bench.plan, lambda: bench.checkpoint(plan)):
+        with pytest.raises(DocumentError, match=r"StoredProgress\.schema_version is .*, written by kpipe 9\.8\.0"):
+            step()
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
+
+    # The version that can read it goes on.
+    hold(bench.bootstrap, progress_group_of(bench.pipeline.group), before)
+    (progress,) = bench.work(plan, 0, attempt="third")
+    assert progress.complete
+    assert ids(bench) == list(range(60))
+
+
+@both_deliveries
+def test_a_newer_version_that_comes_while_a_run_is_at_work_stops_it(broker: SandboxBroker, delivery: Delivery) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(60))
+    plan = bench.plan()
+    worker = bench.worker(plan)
+    worker.open()
+    worker.run_chunk()
+    if delivery == "exactly_once":
+        newer = Producer({"bootstrap.servers": bench.bootstrap, "transactional.id": plan.transactional_id(0)})
+        newer.init_transactions(30)
+    written = rewrite(bench, unreadable)
+
+    worker.run_chunks()
+    worker.close()
+
+    progress = worker.lanes[0].progress
+    assert progress.state == "stopped"
+    assert "written by kpipe 9.8.0" in (progress.reason or "")
+    after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
+    assert (after.offset, after.metadata) == (10, written)
