@@ -1,0 +1,163 @@
+"""One of each document that outlives its version, with something in every field.
+
+`PYTHONPATH=.:tests/kit python tests/kit/documents.py` writes the files in `tests/golden/` that belong to the version in
+the checkout.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from letters import LETTER
+
+from airflow_provider_kpipe import (
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+    PartitionScaling,
+    RetryPolicy,
+    __version__,
+)
+from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
+from airflow_provider_kpipe.contract.dead_letter import Coordinates
+from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, Selection
+from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
+from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
+from airflow_provider_kpipe.contract.stop_request import StopRequest
+from airflow_provider_kpipe.contract.strict_json import Document
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+COUNTS = Counts(100, 90, 4, 3, 2, 1, 5, {"orders": 7, "kpipe:redriven": 2})
+PIPELINE = KafkaPipeline(
+    name="orders",
+    source=KafkaSource("orders", "kafka_a", "read_uncommitted", "skip", "x-correlation"),
+    destination=KafkaDestination(
+        "orders.enriched", "kafka_a", True, False, "random", "zstd", False, ["internal"], True
+    ),
+    segments=["orders_pipeline:parse", "orders_pipeline:Enrich"],
+    dead_letter=KafkaDeadLetter("orders.dead", "connect", "envelope"),
+    group_id="orders-v2",
+    delivery="at_least_once",
+    retry=RetryPolicy(3, 0.5, 2.0, 30.0, 0.1, ["TimeoutError"]),
+    on_fault="stop_partition",
+    max_dead_letters=10,
+    max_dead_letter_ratio=0.25,
+    partitions=PartitionScaling(
+        "relax_ordering_within_partition", 4, 8, "stop_accepting_new_work_and_yield", True, "orders.events"
+    ),
+    chunk_records=1_000,
+    chunk_seconds=1.5,
+)
+PLAN = Plan(
+    run_key="dag/run/plan",
+    pipeline="orders",
+    group="orders-v2",
+    topic="orders",
+    topic_id="c2Vzc2lvbg",
+    isolation_level="read_uncommitted",
+    continues_group=True,
+    dry_run=False,
+    created_at="2026-01-31T12:00:00.000+00:00",
+    topic_partitions=2,
+    ranges=(
+        PartitionRange(0, 5, 50, 4, (20, 30), ((40, 45),), 0, "dag/before/plan"),
+        PartitionRange(1, 0, 0, None),
+    ),
+)
+REDRIVE = Redrive(
+    target="source",
+    selection=Selection("orders", "ValueError", 1_769_860_800_000, 1_769_947_200_000, Coordinates("orders", 3, 5)),
+    max_attempts=3,
+    parking_topic="orders.parked",
+    ledger_topic="orders.dead.redriven",
+    source_topic="orders",
+)
+
+DOCUMENTS: tuple[Document, ...] = (
+    PIPELINE,
+    PLAN,
+    Job(PIPELINE, PLAN, "2026-01-31T12:00:01.000+00:00/0badc0de", 1_769_860_800.5, REDRIVE),
+    KafkaSettings({"linger.ms": "5"}, {"acks": "all"}, {"url": "http://one"}, {"url": "http://two"}),
+    StoredProgress(
+        run_key="dag/run/plan",
+        start=5,
+        base=4,
+        continues_group=True,
+        counts=COUNTS,
+        reason="offset 17: no amount",
+        stops_attempt="2026-01-31T12:00:01.000+00:00/0badc0de",
+        ended="stopped",
+        lease=Lease("2026-01-31T12:00:00.000+00:00", "2026-01-31T12:00:01.000+00:00/0badc0de", 7),
+        took_over="dag/before/plan",
+        pieces=3,
+        unsettled_pieces=2,
+        done=((40, 45), (47, 48)),
+        seconds=1.25,
+        base_mark="0123abcd",
+    ),
+    CommitMark("dag/run/plan", ((40, 45),)),
+    Checkpoint(
+        "dag/run/plan",
+        "orders",
+        "orders-v2",
+        "orders",
+        (PartitionCheckpoint(0, 5, 50, 17, False, "offset 17: no amount", COUNTS),),
+    ),
+    StopRequest("2026-01-31T12:00:01.000+00:00/0badc0de", "the task was stopped"),
+    DrainTarget("orders-v2", "orders", "read_committed", {0: 50, 1: 0}, 1_769_860_800_000, (0, 1)),
+    LedgerEntry("dag/run/redrive", "redriven", "2026-01-31T12:00:00+00:00"),
+    REDRIVE,
+    RedriveOrder(PLAN, REDRIVE),
+    RedriveResult(
+        run_key="dag/run/redrive",
+        pipeline="orders",
+        topic="orders.dead",
+        target="source",
+        dry_run=True,
+        complete=False,
+        outcomes={"redriven": 3},
+        written=3,
+        dead_lettered=1,
+        partitions=(PartitionRedrive(0, 0, 9, 4, False, "fenced", 4, 3, 1, {"redriven": 3}, {"orders": 3}),),
+        exception_classes={"ValueError": 3},
+        pipelines={"orders": 3},
+        samples=(
+            Sample("orders.dead-0-1", "orders-3-5", "k", "orders", "ValueError", "no amount", "2026-01-31T12:00:01", 1),
+        ),
+        counted={"orders": 3},
+    ),
+    Envelope.around(LETTER),
+)
+
+
+def name_of(document: Document) -> str:
+    return f"{type(document).__name__}.json"
+
+
+def written(document: Document) -> dict[str, Any]:
+    """As a reader finds it."""
+    found: dict[str, Any] = json.loads(json.dumps(document.to_json()))
+    return found
+
+
+def main() -> None:
+    folder = GOLDEN / __version__
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in DOCUMENTS:
+        text = json.dumps(each.to_json(), indent=1, ensure_ascii=False)
+        (folder / name_of(each)).write_text(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()
