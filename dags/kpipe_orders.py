@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pendulum
-from airflow.sdk import DAG, task
+from airflow.sdk import DAG, CronDataIntervalTimetable, task
 from orders_pipeline import orders
 
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
@@ -16,7 +16,8 @@ from airflow_provider_kpipe.task_group import kpipe_task_group
 with DAG(
     dag_id="kpipe_orders",
     description="orders -> orders.enriched, exactly once",
-    schedule="@hourly",
+    # A plain "@hourly" would give Airflow's own backfill no hours to read.
+    schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
     # Two runs of one pipeline would take its partitions from each other.

@@ -20,6 +20,7 @@ from airflow_provider_kpipe.contract.offsets import (
 )
 from airflow_provider_kpipe.contract.ownership import counts_for
 from airflow_provider_kpipe.contract.progress import StoredProgress
+from airflow_provider_kpipe.contract.windows import check_window
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.positions import GroupOffset
 
@@ -51,6 +52,7 @@ class Wishes:
             raise ValueError(
                 f"end={type(self.end).__name__.lower()!r}: use 'latest', a moment, or an offset per partition"
             )
+        check_window(self.start, self.end)
 
     @property
     def continues_group(self) -> bool:

@@ -13,6 +13,7 @@ from airflow_provider_kpipe.contract.progress import StoredProgress
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions, Topic
+from airflow_provider_kpipe.kafka.windows import check_inside_log
 
 
 def make_plan(
@@ -45,6 +46,7 @@ def make_plan(
             published=published or {},
         )
     ranges = plan_ranges(wishes, snapshot)
+    check_inside_log(settings, topic, source.isolation_level, wishes, ranges)
     if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
         ranges = cut(ranges)
     if publish and not wishes.continues_group:

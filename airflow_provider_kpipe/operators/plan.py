@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
-from airflow_provider_kpipe.contract.offsets import parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
@@ -18,16 +17,20 @@ from airflow_provider_kpipe.kafka.planning import check_written_topics, make_pla
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.handover import run_key_of
-from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
+from airflow_provider_kpipe.operators.wishes import is_backfill, of_interval, wishes_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 PLAN_KEY = "kpipe_plan"
+# A scheduled run that a backfill takes over has a plan already, of the pipeline's own group.
+BACKFILL_PLAN_KEY = "kpipe_backfill_plan"
 
 
 class KpipePlanOperator(BaseOperator):
     """Resolves wishes about offsets into ranges, once per DAG run, and returns the plan as XCom.
+
+    In a run of Airflow's own backfill it reads the data interval, under a group of its own.
 
     :param pipeline: what to run
     :param start: where to start: 'committed' (the default; 'committed-or-earliest', 'committed-or-latest' and
@@ -74,7 +77,8 @@ class KpipePlanOperator(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         with failing_for_good():
-            plan = frozen(context, PLAN_KEY, Plan, lambda: self.make_plan(context))
+            key = BACKFILL_PLAN_KEY if is_backfill(context) else PLAN_KEY
+            plan = frozen(context, key, Plan, lambda: self.make_plan(context))
         self.report(plan)
         return plan.to_json()
 
@@ -120,13 +124,10 @@ class KpipePlanOperator(BaseOperator):
 
     def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
         """What to read, whether to publish it, and whether this is a dry run."""
-        wishes = Wishes(
-            start=parse_limit(rendered(self.start), "start"),
-            end=parse_limit(rendered(self.end), "end"),
-            partitions=whole_numbers(self.partitions, "partitions"),
-            max_records=whole_number(self.max_records, "max_records"),
-            max_records_per_partition=whole_number(self.max_records_per_partition, "max_records_per_partition"),
-        )
+        wishes = wishes_of({name: getattr(self, name) for name in self.template_fields})
+        if is_backfill(context):
+            self.log.info("The run is a backfill: it reads its data interval under a group of its own")
+            return of_interval(wishes, context), False, self.dry_run_wanted
         return wishes, self.publish, self.dry_run_wanted
 
     def report(self, plan: Plan) -> None:

@@ -251,6 +251,19 @@ def test_a_bad_form_of_the_redrive_fails_at_once_and_says_what_to_write(name: st
     assert BAD_REDRIVES[name][1] in run.log("redrive")
 
 
+def test_airflows_own_backfill_reads_its_hours_again_under_groups_of_their_own(
+    airflow: SandboxAirflow, live: DagRun, broker: SandboxBroker, seeds: tuple[orders.PartitionSeed, ...]
+) -> None:
+    (run,) = airflow.api.backfill("kpipe_orders", HOUR[0], HOUR[0])
+    assert run.wait(RUN_SECONDS) == "success", run.log("orders.plan")
+    record = run.xcom("orders.checkpoint")
+    assert record["group"] == f"orders.backfill.kpipe_orders/{run.run_id}/orders.plan"
+    assert {each["partition"]: each["counts"]["read"] for each in record["partitions"]} == {
+        seed.partition: in_hour(seed.partition) for seed in seeds
+    }
+    assert committed(broker, "orders") == {seed.partition: seed.records for seed in seeds}
+
+
 def test_every_later_run_goes_on_where_the_last_one_committed(
     airflow: SandboxAirflow, live: DagRun, broker: SandboxBroker, seeds: tuple[orders.PartitionSeed, ...]
 ) -> None:

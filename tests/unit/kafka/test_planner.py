@@ -180,12 +180,6 @@ REFUSED: list[tuple[str, Wishes, dict[str, Any], str]] = [
         "partition 0 of 'orders': the start 100 lies beyond the end 50",
     ),
     (
-        "moments the wrong way round",
-        Wishes(start=At(LATER), end=At(MOMENT)),
-        {},
-        "partition 0 of 'orders': the start 180 lies beyond the end 120",
-    ),
-    (
         "group above the log",
         Wishes(),
         {"committed": held(p1=51)},

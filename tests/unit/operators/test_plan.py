@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -146,6 +148,21 @@ def test_a_retry_has_the_plan_of_the_first_try(operator: Any, context: Any, aske
     assert task_state.retentions == {NEVER_EXPIRE}
     assert operator(start="earliest").execute(context) == first
     assert len(asked) == 1
+
+
+def test_a_backfill_that_takes_a_scheduled_run_over_has_a_plan_of_its_own(
+    operator: Any, context: Any, asked: Any
+) -> None:
+    context["task_state_store"] = TaskState()
+    scheduled = operator(publish=True).execute(context)
+    interval = {"data_interval_start": datetime(2026, 1, 31, 12), "data_interval_end": datetime(2026, 1, 31, 13)}
+    context["dag_run"] = SimpleNamespace(run_type="backfill", **interval)
+    operator(publish=True, max_records=5).execute(context)
+    operator(publish=True, max_records=5).execute(context)
+    _, backfill = asked
+    assert backfill["wishes"] == Wishes(At(1_769_860_800_000), At(1_769_864_400_000))
+    assert backfill["publish"] is False
+    assert context["task_state_store"].held[PLAN_KEY] == scheduled
 
 
 def test_a_frozen_plan_of_another_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:

@@ -1,0 +1,26 @@
+"""Windows of time: what lies between two moments."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from airflow_provider_kpipe.contract.offsets import At, OffsetLimit
+
+INTERVALS = (
+    "a cron string as the schedule of a DAG gives each run a data interval without length: write "
+    "schedule=CronDataIntervalTimetable('@hourly', timezone='UTC'), from airflow.sdk, for intervals that follow each "
+    "other"
+)
+
+
+def check_window(start: OffsetLimit, end: OffsetLimit) -> None:
+    """Refuse a window that nothing can lie in."""
+    if not isinstance(start, At) or not isinstance(end, At) or start.timestamp_ms < end.timestamp_ms:
+        return
+    if start == end:
+        raise ValueError(f"start and end are one moment, {shown(start)}, and no record lies between them: {INTERVALS}")
+    raise ValueError(f"the end, {shown(end)}, lies before the start, {shown(start)}: exchange them")
+
+
+def shown(moment: At) -> str:
+    return datetime.fromtimestamp(moment.timestamp_ms / 1000, timezone.utc).isoformat(timespec="milliseconds")

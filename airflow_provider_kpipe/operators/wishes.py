@@ -1,0 +1,59 @@
+"""The wishes of a plan task: as its DAG says them, and as Airflow's own backfill means them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_kpipe.contract.offsets import At, OffsetLimit, parse_limit
+from airflow_provider_kpipe.contract.windows import INTERVALS
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.planner import Wishes
+from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+def wishes_of(said: Mapping[str, Any]) -> Wishes:
+    """Read the arguments of a plan task; one that is left out is as it is by default."""
+    return Wishes(
+        start=parse_limit(rendered(said.get("start", "committed")), "start"),
+        end=parse_limit(rendered(said.get("end", "latest")), "end"),
+        partitions=whole_numbers(said.get("partitions"), "partitions"),
+        max_records=whole_number(said.get("max_records"), "max_records"),
+        max_records_per_partition=whole_number(said.get("max_records_per_partition"), "max_records_per_partition"),
+    )
+
+
+def is_backfill(context: Context) -> bool:
+    """Whether Airflow's own backfill has started the run, or has taken it over."""
+    # Tasks see an enumeration that is text, too.
+    return getattr(context.get("dag_run"), "run_type", None) == "backfill"
+
+
+def of_interval(wishes: Wishes, context: Context) -> Wishes:
+    """Read the data interval of a run, but for a start or an end that is a moment already.
+
+    Caps do not count: what they left out of an interval, no later run would read.
+    """
+    start, end = (
+        wish if isinstance(wish, At) else _moment(context, side)
+        for side, wish in (("start", wishes.start), ("end", wishes.end))
+    )
+    if start == end:
+        raise PlanError(
+            f"the run is a backfill, and its data interval has no length, so there is nothing to read: {INTERVALS}; or "
+            "fill in the form of a DAG with kpipe_backfill_task_group"
+        )
+    return Wishes(start=start, end=end, partitions=wishes.partitions)
+
+
+def _moment(context: Context, side: str) -> OffsetLimit:
+    moment = getattr(context["dag_run"], f"data_interval_{side}", None)
+    if moment is None:
+        raise PlanError(
+            f"the run is a backfill without a data interval, so nothing says which records it is about: {INTERVALS}; "
+            "or fill in the form of a DAG with kpipe_backfill_task_group"
+        )
+    return parse_limit(moment, f"data_interval_{side}")
