@@ -9,16 +9,12 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from pyspark import SparkContext, TaskContext
 
-from airflow_provider_kpipe.contract.job import (
-    DRIVER_IS_UP,
-    JOB_PROPERTY,
-    SETTINGS_PROPERTY,
-    Job,
-    unpack,
-)
+from airflow_provider_kpipe.contract.job import Job, unpack
+from airflow_provider_kpipe.contract.job_file import take_job
 from kpipe_engine.layout import Task, lay_out
 
 log = logging.getLogger("kpipe")
@@ -27,17 +23,16 @@ EXECUTORS_SECONDS = 15.0
 SETTLED_SECONDS = 1.0
 
 
-def main() -> int:
+def main(job_file: Path, *read_by_spark: Path) -> int:
+    """Run the job of a file that only this user may read. It is gone after this, and so are the others."""
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(name)s: %(message)s")
+    # Its debug log would show what goes to the tasks, and there are secrets in it.
     logging.getLogger("py4j").setLevel(logging.WARNING)
+    for each in read_by_spark:
+        each.unlink(missing_ok=True)
+    packed, settings = take_job(job_file)
     context = SparkContext()
     try:
-        conf = context.getConf()
-        packed, settings = conf.get(JOB_PROPERTY), conf.get(SETTINGS_PROPERTY)
-        if packed is None or settings is None:
-            log.error("%s or %s is not set: KpipeRunOperator submits this application", JOB_PROPERTY, SETTINGS_PROPERTY)
-            return 2
-        log.info(DRIVER_IS_UP)
         run_job(context, packed, settings)
     finally:
         # What `context.stop` does beside this takes a second: it waits for a server of accumulators, which nobody uses
@@ -99,4 +94,6 @@ def work(packed: str, settings: str, tasks: Iterator[Task]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    if len(sys.argv) < 2:
+        sys.exit("kpipe_run.py needs the path of the file with its job: let KpipeRunOperator submit it")
+    sys.exit(main(*map(Path, sys.argv[1:])))

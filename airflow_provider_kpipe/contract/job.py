@@ -15,13 +15,6 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive, target_topic
 from airflow_provider_kpipe.contract.strict_json import Document
 
-# Spark redacts properties whose name says "secret" in its UI, its event log and its own logging.
-JOB_PROPERTY = "spark.kpipe.job"
-SETTINGS_PROPERTY = "spark.kpipe.secret.kafka"
-
-DRIVER_IS_UP = "the driver is up and has its settings"
-"""What the driver says first: the file that held its secrets is removed then."""
-
 
 @dataclass(frozen=True, slots=True)
 class Job(Document):
@@ -68,7 +61,7 @@ class KafkaSettings(Document):
 
 
 def pack(document: Document) -> str:
-    """One line of ASCII that a Java properties file takes as it is; a plan of 1,000 ranges has about 10 kB."""
+    """One word of ASCII, which is all that a task takes along; a plan of 1,000 ranges has about 10 kB."""
     return base64.urlsafe_b64encode(gzip.compress(document.to_text().encode(), mtime=0)).decode()
 
 

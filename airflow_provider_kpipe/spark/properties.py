@@ -1,13 +1,12 @@
-"""Spark properties in a private file: what is in there shows in no argument list and in no log."""
+"""Spark properties in a private file: what users put in there shows in no argument list."""
 
 from __future__ import annotations
 
-import os
 import string
 from collections.abc import Mapping
 from pathlib import Path
 
-from airflow_provider_kpipe.contract.job import JOB_PROPERTY, SETTINGS_PROPERTY, Job, KafkaSettings, pack
+from airflow_provider_kpipe.contract.job_file import write_private
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._/,+*")
 
@@ -30,8 +29,9 @@ LOCAL_DEFAULTS: Mapping[str, str] = {
 FORCED: Mapping[str, str] = {"spark.speculation": "false"}
 
 
-def spark_properties(job: Job, kafka: KafkaSettings, master: str, spark_conf: Mapping[str, str]) -> dict[str, str]:
-    for name in (JOB_PROPERTY, SETTINGS_PROPERTY, *FORCED):
+def spark_properties(master: str, spark_conf: Mapping[str, str]) -> dict[str, str]:
+    """Nothing of kpipe's that is secret: clusters keep the properties of a job, and show them."""
+    for name in FORCED:
         if name in spark_conf:
             raise ValueError(f"spark_conf sets {name!r}, which kpipe sets itself: remove it")
     return {
@@ -39,18 +39,13 @@ def spark_properties(job: Job, kafka: KafkaSettings, master: str, spark_conf: Ma
         **(LOCAL_DEFAULTS if master.startswith("local") else {}),
         **{name: str(value) for name, value in spark_conf.items()},
         **FORCED,
-        JOB_PROPERTY: pack(job),
-        SETTINGS_PROPERTY: pack(kafka),
     }
 
 
 def write_properties(target: Path, properties: Mapping[str, str]) -> Path:
-    """Java's properties format, readable by this user only from the first byte on."""
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        for name, value in properties.items():
-            file.write(f"{_escaped(name)}={_escaped(value)}\n")
-    return target
+    """In Java's format, for this user only."""
+    lines = (f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
+    return write_private(target, "".join(lines))
 
 
 def _escaped(text: str) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +14,8 @@ from typing import Any, Self
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from airflow_provider_kpipe.contract.job import DRIVER_IS_UP, Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.job_file import write_job
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 from airflow_provider_kpipe.spark.application import application_file, ship, write_engine_archive
 from airflow_provider_kpipe.spark.environment import submit_environment
@@ -25,6 +26,7 @@ _LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
 
 # Arguments become options of spark-submit, which go above the properties file and what kpipe forces in it.
 _NOT_SUBMIT_OPTIONS: Mapping[str, str] = {
+    "application_args": "remove it, the application is kpipe's own",
     "conf": "put its properties into spark_conf",
     "conn_id": "name the Spark connection by the conn_id of the operator (spark_conn_id of the task group)",
     "name": "remove it, the job is named after its pipeline",
@@ -49,8 +51,8 @@ class KpipeSubmitHook(SparkSubmitHook):
             _check_kubernetes(conn_id)
         super().__init__(conn_id=conn_id, **options)
         if self._connection["deploy_mode"] == "cluster":
-            # The driver's properties, with the secrets among them, would be kept where others may read them, and
-            # nothing would end a driver whose task was killed outright.
+            # The driver finds the file with its job on this machine only, and nothing would end a driver whose task
+            # was killed outright.
             raise ConnectionSettingsError(
                 f"the Spark connection {conn_id!r} or submit_options says deploy mode 'cluster', and kpipe's driver "
                 "runs beside its Airflow task: remove it, or say 'client'"
@@ -68,16 +70,6 @@ class KpipeSubmitHook(SparkSubmitHook):
     def _build_spark_common_args(self) -> list[str]:
         # Without this, spark-submit reads the properties file instead of spark-defaults.conf, not above it.
         return [*super()._build_spark_common_args(), "--load-spark-defaults"]
-
-    def _process_spark_submit_log(self, itr: Iterator[Any]) -> None:
-        super()._process_spark_submit_log(self._forget_properties(itr))
-
-    def _forget_properties(self, lines: Iterator[Any]) -> Iterator[Any]:
-        """Remove the file with the secrets as soon as it has been read: a killed task would leave it behind."""
-        for line in lines:
-            if DRIVER_IS_UP in line and self._properties_file:
-                Path(self._properties_file).unlink(missing_ok=True)
-            yield line
 
 
 class Submission:
@@ -118,13 +110,17 @@ class Submission:
     def run(self) -> None:
         """Submit and wait; the hook raises if Spark fails."""
         master = KpipeSubmitHook(conn_id=self._conn_id).master
-        properties = spark_properties(self._job, self._kafka, master, self._spark_conf)
+        properties = str(
+            write_properties(self._folder / "kpipe.properties", spark_properties(master, self._spark_conf))
+        )
         archive = write_engine_archive(self._folder / "kpipe_engine.zip")
         self._hook = KpipeSubmitHook(
             conn_id=self._conn_id,
             name=self._name,
-            properties_file=str(write_properties(self._folder / "kpipe.properties", properties)),
+            properties_file=properties,
             py_files=",".join([str(archive), *ship(self._py_files, self._folder)]),
+            # The driver removes both: a task that is killed outright cleans up nothing.
+            application_args=[str(write_job(self._folder / "kpipe.job", self._job, self._kafka)), properties],
             **self._submit_options,
         )
         self._hook.submit(

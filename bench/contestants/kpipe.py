@@ -10,6 +10,7 @@ from pathlib import Path
 
 from airflow_provider_kpipe.contract.job import Job as KpipeJob
 from airflow_provider_kpipe.contract.job import KafkaSettings, pack
+from airflow_provider_kpipe.contract.job_file import write_job
 from airflow_provider_kpipe.contract.pipeline import (
     Delivery,
     KafkaDeadLetter,
@@ -76,7 +77,8 @@ class Kpipe:
         """Planning is over when the clock starts: the submit is what Spark does with the plan."""
         planned, settings = planned_job(job, self._delivery), settings_of(job)
         properties = self._folder / f"{job.output}.properties"
-        write_properties(properties, spark_properties(planned, settings, MASTER, {}))
+        write_properties(properties, spark_properties(MASTER, {}))
+        job_file = write_job(self._folder / f"{job.output}.job", planned, settings)
         command = [
             str(Path(sys.executable).with_name("spark-submit")),
             *("--master", MASTER),
@@ -85,6 +87,7 @@ class Kpipe:
             *("--name", f"kpipe {planned.plan.pipeline}"),
             "--load-spark-defaults",
             str(application_file()),
+            *(str(job_file), str(properties)),
         ]
         return whole_run(command, self._environment, self._log, watch)
 

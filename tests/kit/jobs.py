@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -43,7 +43,12 @@ class RunningJob:
 
 @contextmanager
 def running_job(
-    bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: str
+    bench: Bench,
+    plan: Plan,
+    master: str = "local[2]",
+    redrive: Redrive | None = None,
+    spark_conf: Mapping[str, str] | None = None,
+    **environment: str,
 ) -> Iterator[RunningJob]:
     """A job that goes on beside the block; whatever is left of it is gone after the block."""
     pipeline = redriving(bench.pipeline) if redrive else bench.pipeline
@@ -51,6 +56,7 @@ def running_job(
         "job": Job(pipeline, plan, redrive=redrive).to_json(),
         "settings": bench.settings,
         "registry": dict(bench.registry),
+        "spark_conf": dict(spark_conf or {}),
     }
     command = [sys.executable, str(KIT / "submit.py")]
     surroundings = {

@@ -22,7 +22,7 @@ def main() -> None:
         kafka,
         conn_id="spark_test",
         name="kpipe test",
-        spark_conf={},
+        spark_conf=spec["spark_conf"],
         py_files=[str(Path(__file__).with_name(name)) for name in PY_FILES],
         submit_options={},
     ) as submission:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import signal
-import uuid
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,7 +13,6 @@ from jobs import descendants, driver_jvm, end_transactions, python_workers, run_
 from pipelines import Bench
 from topics import committed, fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.job import unpack
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
@@ -105,51 +100,10 @@ def test_nothing_of_a_job_outlives_the_task_that_is_killed_outright(broker: Sand
         wait_for(lambda: bool(python_workers(job.pid)), "a worker")
         family = descendants(job.pid)
         assert len(family) >= 4
-        # What held the secrets is gone by now: nobody will be there to remove it.
-        (properties,) = [word for word in driver_jvm(job.pid).cmdline() if word.endswith("kpipe.properties")]
-        assert not Path(properties).exists()
-
         os.kill(job.pid, signal.SIGKILL)
 
         _, alive = psutil.wait_procs(family, timeout=10)
         assert [each.cmdline() for each in alive] == []
-
-
-def test_secrets_show_in_no_argument_no_environment_and_no_log(broker: SandboxBroker) -> None:
-    bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:slowly"])
-    fill(bench.bootstrap, bench.topic, numbered(300))
-    secret = uuid.uuid4().hex
-    bench = _WithSecret(bench.bootstrap, bench.pipeline, secret)
-    plan = bench.plan()
-    shown: list[str] = []
-    with running_job(bench, plan, AIRFLOW_CONN_KAFKA_TEST=f"kafka://:{secret}@nowhere") as job:
-        wait_for(lambda: bool(python_workers(job.pid)), "a worker")
-        for process in descendants(job.pid):
-            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just ended shows nothing any more
-                shown += process.cmdline()
-                shown += [f"{name}={value}" for name, value in process.environ().items()]
-        output = job.output()
-        assert job.wait() == 0, output
-
-    assert "spark-submit" in output
-    assert any("kpipe.properties" in each for each in shown)
-    for text in (*shown, output):
-        assert secret not in text
-        assert not any(secret in json.dumps(unpack(word)) for word in text.split("=") if word.startswith("H4sI"))
-
-
-class _WithSecret(Bench):
-    """The same cluster, with a password that a plaintext listener never asks for."""
-
-    def __init__(self, bootstrap: str, pipeline: object, secret: str) -> None:
-        object.__setattr__(self, "bootstrap", bootstrap)
-        object.__setattr__(self, "pipeline", pipeline)
-        object.__setattr__(self, "registry", {})
-        object.__setattr__(self, "secret", secret)
-
-    @property
-    def settings(self) -> dict[str, str]:
-        return {"bootstrap.servers": self.bootstrap, "sasl.password": self.secret}
 
 
 def _stored(bench: Bench, plan: Plan) -> int:

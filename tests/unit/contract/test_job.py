@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.job import SETTINGS_PROPERTY, Job, KafkaSettings, pack, unpack
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings, pack, unpack
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.strict_json import DocumentError
@@ -35,15 +35,11 @@ def test_settings_come_back_from_their_package_as_they_went(
     packed = pack(made)
     assert KafkaSettings.from_json(unpack(packed)) == made
     assert packed.isascii()
-    assert not set(packed) & set("\n\r\\:#! ")
+    assert packed.split() == [packed]
 
 
 def test_the_same_job_makes_the_same_package() -> None:
     assert pack(job(2)) == pack(job(2))
-
-
-def test_a_plan_of_a_thousand_partitions_fits_one_property() -> None:
-    assert len(pack(job(1_000))) < 131_071
 
 
 def test_settings_show_no_secret_when_they_are_printed() -> None:
@@ -51,10 +47,6 @@ def test_settings_show_no_secret_when_they_are_printed() -> None:
     assert "hush" not in repr(made)
     assert "hush" not in str(made)
     assert "hush" not in f"{[made]}"
-
-
-def test_spark_redacts_the_property_that_holds_the_secrets() -> None:
-    assert "secret" in SETTINGS_PROPERTY
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

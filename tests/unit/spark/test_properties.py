@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.job import JOB_PROPERTY, SETTINGS_PROPERTY, Job, KafkaSettings, unpack
 from airflow_provider_kpipe.spark.properties import DEFAULTS, FORCED, LOCAL_DEFAULTS, spark_properties, write_properties
 
-KAFKA = KafkaSettings({"sasl.password": "hush"}, {})
 # Spark trims what it reads: everything up to a space, save for the ends of lines.
 TRIMMED = "".join(map(chr, range(33))).replace("\r", "").replace("\n", "")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
@@ -90,55 +87,14 @@ def test_a_name_is_read_back_as_it_was_written(tmp_path: Path, name: str) -> Non
     assert read_as_java(written) == {name: "value"}
 
 
-class Watching(Mapping[str, str]):
-    """Properties that look at the file before the first of them is written."""
-
-    def __init__(self, file: Path) -> None:
-        self.file, self.modes = file, list[int]()
-
-    def __getitem__(self, name: str) -> str:
-        return "hush"
-
-    def __len__(self) -> int:
-        return 1
-
-    def __iter__(self) -> Iterator[str]:
-        self.modes.append(stat.S_IMODE(self.file.stat().st_mode))
-        yield SETTINGS_PROPERTY
+def test_the_file_is_private(tmp_path: Path) -> None:
+    written = write_properties(tmp_path / "kpipe.properties", {"spark.a": "hush"})
+    assert stat.S_IMODE(written.stat().st_mode) == 0o600
 
 
-def test_the_file_is_private_from_the_first_byte_on(tmp_path: Path) -> None:
-    watching = Watching(tmp_path / "kpipe.properties")
-    write_properties(watching.file, watching)
-    assert watching.modes == [0o600]
-    assert stat.S_IMODE(watching.file.stat().st_mode) == 0o600
-
-
-def test_a_file_that_is_there_already_is_not_written_to(tmp_path: Path) -> None:
-    target = tmp_path / "kpipe.properties"
-    target.write_text("mine")
-    with pytest.raises(FileExistsError):
-        write_properties(target, {"a": "b"})
-    assert target.read_text() == "mine"
-
-
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    (tmp_path / "kpipe.properties").symlink_to(elsewhere)
-    with pytest.raises(FileExistsError):
-        write_properties(tmp_path / "kpipe.properties", {"a": "b"})
-    assert not elsewhere.exists()
-
-
-def test_the_job_and_its_secrets_travel_in_the_properties(job: Job) -> None:
-    properties = spark_properties(job, KAFKA, "yarn", {})
-    assert Job.from_json(unpack(properties[JOB_PROPERTY])) == job
-    assert KafkaSettings.from_json(unpack(properties[SETTINGS_PROPERTY])) == KAFKA
-
-
-def test_the_defaults_are_there_and_the_user_may_change_them(job: Job) -> None:
-    assert DEFAULTS.items() <= spark_properties(job, KAFKA, "yarn", {}).items()
-    changed = spark_properties(job, KAFKA, "yarn", {"spark.ui.enabled": "true", "spark.executor.cores": "2"})
+def test_the_defaults_are_there_and_the_user_may_change_them() -> None:
+    assert DEFAULTS.items() <= spark_properties("yarn", {}).items()
+    changed = spark_properties("yarn", {"spark.ui.enabled": "true", "spark.executor.cores": "2"})
     assert changed["spark.ui.enabled"] == "true"
     assert changed["spark.executor.cores"] == "2"
 
@@ -154,26 +110,26 @@ def test_the_defaults_are_there_and_the_user_may_change_them(job: Job) -> None:
         ("k8s://https://h", False),
     ],
 )
-def test_a_local_driver_stays_on_the_loopback(job: Job, master: str, local: bool) -> None:
-    properties = spark_properties(job, KAFKA, master, {})
+def test_a_local_driver_stays_on_the_loopback(master: str, local: bool) -> None:
+    properties = spark_properties(master, {})
     assert (LOCAL_DEFAULTS.items() <= properties.items()) is local
     assert ("spark.driver.host" in properties) is local
 
 
-def test_the_user_may_choose_the_host_of_a_local_driver(job: Job) -> None:
-    assert spark_properties(job, KAFKA, "local", {"spark.driver.host": "h"})["spark.driver.host"] == "h"
+def test_the_user_may_choose_the_host_of_a_local_driver() -> None:
+    assert spark_properties("local", {"spark.driver.host": "h"})["spark.driver.host"] == "h"
 
 
-def test_speculation_is_off(job: Job) -> None:
-    assert spark_properties(job, KAFKA, "yarn", {})["spark.speculation"] == "false"
+def test_speculation_is_off() -> None:
+    assert spark_properties("yarn", {})["spark.speculation"] == "false"
 
 
-@pytest.mark.parametrize("name", [JOB_PROPERTY, SETTINGS_PROPERTY, *FORCED])
-def test_what_kpipe_sets_itself_is_refused(job: Job, name: str) -> None:
+@pytest.mark.parametrize("name", FORCED)
+def test_what_kpipe_sets_itself_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"spark_conf sets '{name}', which kpipe sets itself"):
-        spark_properties(job, KAFKA, "yarn", {name: "true"})
+        spark_properties("yarn", {name: "true"})
 
 
 @pytest.mark.parametrize(("value", "written"), [(2, "2"), (0.5, "0.5"), ("4g", "4g")], ids=repr)
-def test_numbers_are_taken_as_they_are_in_python(job: Job, value: Any, written: str) -> None:
-    assert spark_properties(job, KAFKA, "yarn", {"spark.x": value})["spark.x"] == written
+def test_numbers_are_taken_as_they_are_in_python(value: Any, written: str) -> None:
+    assert spark_properties("yarn", {"spark.x": value})["spark.x"] == written

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.job import SETTINGS_PROPERTY, Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
+from airflow_provider_kpipe.contract.job_file import take_job
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 from airflow_provider_kpipe.spark.application import application_file
+from airflow_provider_kpipe.spark.properties import DEFAULTS, FORCED, LOCAL_DEFAULTS
 from airflow_provider_kpipe.spark.submission import KpipeSubmitHook, Submission
 
 HUSH = "hush-hush"
@@ -33,7 +35,10 @@ class FakeProcess:
         after = dict(pairwise(command))
         self.properties = Path(after["--properties-file"])
         self.text = self.properties.read_text()
-        self.modes = [stat.S_IMODE(path.stat().st_mode) for path in (self.properties.parent, self.properties)]
+        self.application, self.job_file, *self.removed = map(Path, command[-3:])
+        private = (self.properties.parent, self.properties, self.job_file)
+        self.modes = [stat.S_IMODE(path.stat().st_mode) for path in private]
+        self.job, self.settings = map(unpack, take_job(self.job_file))
         self.shipped = [Path(each) for each in after["--py-files"].split(",")]
         self.there = [path.is_file() for path in self.shipped]
         self.started.append(self)
@@ -105,7 +110,11 @@ def test_no_secret_shows_in_the_arguments_or_the_environment(submit: Submit) -> 
     process = submit()
     assert [part for part in process.command if HUSH in part] == []
     assert [name for name, value in process.options["env"].items() if HUSH in value or name.startswith("AIRFLOW")] == []
-    assert SETTINGS_PROPERTY not in " ".join(process.command)
+
+
+def test_kafkas_settings_are_no_properties_of_spark(submit: Submit) -> None:
+    names = {line.partition("=")[0] for line in submit().text.splitlines()}
+    assert names == {*DEFAULTS, *LOCAL_DEFAULTS, *FORCED, "spark.hadoop.key"}
 
 
 def test_variables_of_the_users_are_added_and_airflows_stay_with_airflow(submit: Submit) -> None:
@@ -114,12 +123,15 @@ def test_variables_of_the_users_are_added_and_airflows_stay_with_airflow(submit:
     assert [name for name, value in environment.items() if HUSH in value or name.startswith("AIRFLOW")] == []
 
 
-def test_a_job_is_submitted_with_its_private_folder(submit: Submit) -> None:
+def test_a_job_is_submitted_with_its_private_folder(job: Job, submit: Submit) -> None:
     process = submit()
     assert "spark-submit" in process.command
-    assert process.command[-1] == str(application_file())
-    assert process.modes == [0o700, 0o600]
-    assert f"{SETTINGS_PROPERTY}=" in process.text
+    assert process.application == application_file()
+    assert process.modes == [0o700, 0o600, 0o600]
+    assert process.job_file.parent == process.properties.parent
+    assert Job.from_json(process.job) == job
+    assert KafkaSettings.from_json(process.settings) == KAFKA
+    assert process.removed == [process.properties]
     assert [path.name for path in process.shipped] == ["kpipe_engine.zip"]
     assert process.there == [True]
 
@@ -149,7 +161,7 @@ def test_the_secrets_of_a_submission_that_was_killed_are_gone_when_the_next_one_
 ) -> None:
     abandoned = temp_folder / "kpipe-run-killed"
     abandoned.mkdir()
-    for name in ("lock", "kpipe.properties"):
+    for name in ("lock", "kpipe.properties", "kpipe.job"):
         (abandoned / name).touch()
     submit()
     assert list(temp_folder.iterdir()) == []
@@ -158,6 +170,7 @@ def test_the_secrets_of_a_submission_that_was_killed_are_gone_when_the_next_one_
 @pytest.mark.parametrize(
     ("name", "value", "instead"),
     [
+        ("application_args", ["mine"], "remove it"),
         ("conf", {"spark.speculation": "true"}, "spark_conf"),
         ("conn_id", "spark_other", "conn_id of the operator"),
         ("name", "mine", "remove it"),
