@@ -17,6 +17,12 @@ MESSAGE_BYTES = 2_000
 STACKTRACE_BYTES = 8_000
 NAME_BYTES = 500
 
+# A number in a header is whatever somebody wrote there. These are the largest that Kafka has of each.
+LARGEST_PARTITION = 2**31 - 1
+LARGEST_OFFSET = 2**63 - 1
+LARGEST_COUNT = 2**31 - 1
+"""Attempts are counted up to here, and a larger number is read as this one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
@@ -68,14 +74,14 @@ class DeadLetter:
             key=previous.key,
             value=previous.value,
             headers=previous.headers,
-            attempt=previous.attempt + 1,
+            attempt=min(previous.attempt + 1, LARGEST_COUNT),
             first=previous.first_fault,
         )
 
     @property
     def first_fault(self) -> FirstFault:
         """The fault that made the record a dead letter for the first time: this one, if there was none before."""
-        return self.first or _first(self)
+        return _bounded_first(self.first) if self.first else _first(self)
 
 
 def bounded(fault: Fault) -> Fault:
@@ -106,7 +112,20 @@ def fitted(text: str, limit: int, keep_end: bool = False) -> str:
 
 
 def _first(previous: DeadLetter) -> FirstFault:
-    source, fault = previous.source, bounded(previous.fault)
-    return FirstFault(
-        source.topic, source.partition, source.offset, fault.exception_class, fault.message, fault.occurred_at
+    source, fault = previous.source, previous.fault
+    return _bounded_first(
+        FirstFault(
+            source.topic, source.partition, source.offset, fault.exception_class, fault.message, fault.occurred_at
+        )
+    )
+
+
+def _bounded_first(first: FirstFault) -> FirstFault:
+    """With texts that fit into headers, whoever wrote them: they travel with the record from letter to letter."""
+    return replace(
+        first,
+        topic=fitted(first.topic, NAME_BYTES),
+        exception_class=fitted(first.exception_class, NAME_BYTES),
+        message=fitted(first.message, MESSAGE_BYTES),
+        occurred_at=fitted(first.occurred_at, NAME_BYTES),
     )

@@ -6,13 +6,19 @@ Writing never raises. Reading raises ValueError or struct.error for bytes that m
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any, get_args
 
-from airflow_provider_kpipe.contract.dead_letter import TimestampKind
+from airflow_provider_kpipe.contract.dead_letter import (
+    LARGEST_COUNT,
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
+    TimestampKind,
+)
 from airflow_provider_kpipe.contract.faults import FailedTry, FaultKind
 from airflow_provider_kpipe.contract.strict_json import decode, encode
 
@@ -26,6 +32,10 @@ _JAVA_TIMESTAMP_KINDS = {
 _TIMESTAMP_KINDS = {java: kind for kind, java in _JAVA_TIMESTAMP_KINDS.items()}
 _STAGES = {"source": "KAFKA_CONSUME", "segment": "TRANSFORMATION", "destination": "KAFKA_PRODUCE"}
 _INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
+# As `_write_number` writes it. Python refuses to write, or to read, a number of more digits than 4,300.
+_NUMBER = re.compile(rb"-?[0-9]{1,19}")
+_COUNT = re.compile(rb"[0-9]+")
+_LARGEST_COUNT_DIGITS = len(str(LARGEST_COUNT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +55,32 @@ def _read_text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
+def _number(least: int, largest: int) -> Codec:
+    def read(raw: bytes) -> int:
+        if _NUMBER.fullmatch(raw) is None:
+            raise ValueError(f"{raw[:60]!r} is no number of at most 19 digits")
+        return _within(int(raw), least, largest)
+
+    return Codec(_write_number, read)
+
+
+def _java_number(packed: struct.Struct, least: int, largest: int) -> Codec:
+    """A Java ByteBuffer's: big-endian, and exactly so many bytes."""
+    return Codec(packed.pack, lambda raw: _within(packed.unpack(raw)[0], least, largest))
+
+
+def _within(number: int, least: int, largest: int) -> int:
+    if not least <= number <= largest:
+        raise ValueError(f"{number} is not between {least} and {largest}")
+    return number
+
+
 def _read_count(raw: bytes) -> int:
-    count = int(raw)
-    if count < 1:
-        raise ValueError(f"{count} is no count from 1")
-    return count
+    """From 1, and not beyond the largest: a letter that says more has failed often enough."""
+    digits = raw.lstrip(b"0")
+    if _COUNT.fullmatch(raw) is None or not digits:
+        raise ValueError(f"{raw[:60]!r} is no count from 1")
+    return LARGEST_COUNT if len(digits) > _LARGEST_COUNT_DIGITS else min(int(digits), LARGEST_COUNT)
 
 
 def _choice(choices: tuple[Any, ...]) -> Callable[[bytes], str]:
@@ -65,7 +96,7 @@ def _choice(choices: tuple[Any, ...]) -> Callable[[bytes], str]:
 def _read_java_timestamp_kind(raw: bytes) -> str:
     kind = _TIMESTAMP_KINDS.get(raw.decode())
     if kind is None:
-        raise ValueError(f"{raw!r} is no type of timestamp")
+        raise ValueError(f"{raw[:60]!r} is no type of timestamp")
     return kind
 
 
@@ -87,11 +118,13 @@ def _read_retries(raw: bytes) -> tuple[FailedTry, ...]:
 
 
 TEXT = Codec(_write_text, _read_text)
-NUMBER = Codec(_write_number, int)
+PARTITION = _number(0, LARGEST_PARTITION)
+OFFSET = _number(0, LARGEST_OFFSET)
+TIMESTAMP = _number(-LARGEST_OFFSET - 1, LARGEST_OFFSET)
 COUNT = Codec(_write_number, _read_count)
-# A Java ByteBuffer's: big-endian, and exactly so many bytes.
-INT = Codec(_INT.pack, lambda raw: _INT.unpack(raw)[0])
-LONG = Codec(_LONG.pack, lambda raw: _LONG.unpack(raw)[0])
+JAVA_PARTITION = _java_number(_INT, 0, LARGEST_PARTITION)
+JAVA_OFFSET = _java_number(_LONG, 0, LARGEST_OFFSET)
+JAVA_TIMESTAMP = _java_number(_LONG, -LARGEST_OFFSET - 1, LARGEST_OFFSET)
 KIND = Codec(_write_text, _choice(get_args(FaultKind)))
 TIMESTAMP_KIND = Codec(_write_text, _choice(get_args(TimestampKind)))
 JAVA_TIMESTAMP_KIND = Codec(lambda kind: _JAVA_TIMESTAMP_KINDS[kind].encode(), _read_java_timestamp_kind)

@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header, bounded_texts
 from airflow_provider_kpipe.contract.dead_letter_codecs import (
     COUNT,
-    INT,
+    JAVA_OFFSET,
+    JAVA_PARTITION,
+    JAVA_TIMESTAMP,
     JAVA_TIMESTAMP_KIND,
     KIND,
-    LONG,
-    NUMBER,
+    OFFSET,
+    PARTITION,
     RETRIES,
     TEXT,
+    TIMESTAMP,
     TIMESTAMP_KIND,
     Codec,
     write_stage,
@@ -47,9 +50,9 @@ _KPIPE = (
     _Row("group", "kpipe-group", TEXT),
     _Row("run_key", "kpipe-run-key", TEXT),
     _Row("source.topic", SOURCE_TOPIC_HEADER, TEXT),
-    _Row("source.partition", SOURCE_PARTITION_HEADER, NUMBER),
-    _Row("source.offset", SOURCE_OFFSET_HEADER, NUMBER),
-    _Row("source.timestamp", "kpipe-source-timestamp", NUMBER),
+    _Row("source.partition", SOURCE_PARTITION_HEADER, PARTITION),
+    _Row("source.offset", SOURCE_OFFSET_HEADER, OFFSET),
+    _Row("source.timestamp", "kpipe-source-timestamp", TIMESTAMP),
     _Row("source.timestamp_kind", "kpipe-source-timestamp-kind", TIMESTAMP_KIND),
     _Row("fault.component", "kpipe-fault-component", TEXT),
     _Row("fault.kind", "kpipe-fault-kind", KIND),
@@ -64,16 +67,16 @@ _KPIPE = (
 _RETRIES = _Row("fault.retries", "kpipe-fault-retries", RETRIES)
 _FIRST = (
     _Row("first.topic", "kpipe-first-source-topic", TEXT),
-    _Row("first.partition", "kpipe-first-source-partition", NUMBER),
-    _Row("first.offset", "kpipe-first-source-offset", NUMBER),
+    _Row("first.partition", "kpipe-first-source-partition", PARTITION),
+    _Row("first.offset", "kpipe-first-source-offset", OFFSET),
     _Row("first.exception_class", "kpipe-first-fault-exception", TEXT),
     _Row("first.message", "kpipe-first-fault-message", TEXT),
     _Row("first.occurred_at", "kpipe-first-fault-occurred-at", TEXT),
 )
 _CONNECT = (
     _Row("source.topic", "__connect.errors.topic", TEXT),
-    _Row("source.partition", "__connect.errors.partition", NUMBER),
-    _Row("source.offset", "__connect.errors.offset", NUMBER),
+    _Row("source.partition", "__connect.errors.partition", PARTITION),
+    _Row("source.offset", "__connect.errors.offset", OFFSET),
     _Row("pipeline", "__connect.errors.connector.name", TEXT),
     _Row("fault.component", "__connect.errors.class.name", TEXT),
     _Row("fault.exception_class", "__connect.errors.exception.class.name", TEXT),
@@ -82,9 +85,9 @@ _CONNECT = (
 )
 _SPRING = (
     _Row("source.topic", "kafka_dlt-original-topic", TEXT),
-    _Row("source.partition", "kafka_dlt-original-partition", INT),
-    _Row("source.offset", "kafka_dlt-original-offset", LONG),
-    _Row("source.timestamp", "kafka_dlt-original-timestamp", LONG),
+    _Row("source.partition", "kafka_dlt-original-partition", JAVA_PARTITION),
+    _Row("source.offset", "kafka_dlt-original-offset", JAVA_OFFSET),
+    _Row("source.timestamp", "kafka_dlt-original-timestamp", JAVA_TIMESTAMP),
     _Row("source.timestamp_kind", "kafka_dlt-original-timestamp-type", JAVA_TIMESTAMP_KIND),
     _Row("group", "kafka_dlt-original-consumer-group", TEXT),
     _Row("fault.exception_class", "kafka_dlt-exception-fqcn", TEXT),
@@ -96,12 +99,12 @@ _STREAMS = (
     _Row("fault.message", "__streams.errors.message", TEXT),
     _Row("fault.stacktrace", "__streams.errors.stacktrace", TEXT),
     _Row("source.topic", "__streams.errors.topic", TEXT),
-    _Row("source.partition", "__streams.errors.partition", NUMBER),
-    _Row("source.offset", "__streams.errors.offset", NUMBER),
+    _Row("source.partition", "__streams.errors.partition", PARTITION),
+    _Row("source.offset", "__streams.errors.offset", OFFSET),
 )
 # Written for readers of Connect's headers; the row of our own beside them says the same in full.
 _CONNECT_TOO = (
-    ("source.partition", "__connect.errors.task.id", NUMBER.write),
+    ("source.partition", "__connect.errors.task.id", PARTITION.write),
     ("fault.kind", "__connect.errors.stage", write_stage),
 )
 # Spring's listener wraps what it was thrown: there, this is the class that somebody looks for.

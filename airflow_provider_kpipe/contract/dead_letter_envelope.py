@@ -8,7 +8,14 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault
+from airflow_provider_kpipe.contract.dead_letter import (
+    LARGEST_COUNT,
+    LARGEST_OFFSET,
+    LARGEST_PARTITION,
+    Coordinates,
+    DeadLetter,
+    FirstFault,
+)
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
 
@@ -54,7 +61,8 @@ class Envelope(Document):
         )
 
     def opened(self) -> DeadLetter:
-        """The letter inside; DocumentError where something is no base64."""
+        """The letter inside; DocumentError where something is no base64, or a number is none that Kafka has."""
+        self._check_numbers()
         return DeadLetter(
             key=_unpacked(self.key, "key"),
             value=_unpacked(self.value, "value"),
@@ -67,6 +75,15 @@ class Envelope(Document):
             attempt=self.attempt,
             first=self.first,
         )
+
+    def _check_numbers(self) -> None:
+        _check_within("attempt", self.attempt, 1, LARGEST_COUNT)
+        _check_within("fault.attempts", self.fault.attempts, 1, LARGEST_COUNT)
+        _check_within("source.timestamp", self.source.timestamp, -LARGEST_OFFSET - 1, LARGEST_OFFSET)
+        for name, place in (("source", self.source), ("first", self.first)):
+            if place is not None:
+                _check_within(f"{name}.partition", place.partition, 0, LARGEST_PARTITION)
+                _check_within(f"{name}.offset", place.offset, 0, LARGEST_OFFSET)
 
     def to_bytes(self) -> bytes:
         """The document of `to_json`, for less than half of its time: there may be many."""
@@ -94,6 +111,11 @@ def _name(text: str | None) -> str:
         return str(text).encode().decode()
     except UnicodeEncodeError as error:
         raise DocumentError(f"Envelope.headers: the name {text!r} is no text that UTF-8 can encode") from error
+
+
+def _check_within(field: str, number: int, least: int, largest: int) -> None:
+    if not least <= number <= largest:
+        raise DocumentError(f"Envelope.{field} is {str(number)[:30]}, and not between {least} and {largest}")
 
 
 def _packed(raw: bytes | None) -> str | None:

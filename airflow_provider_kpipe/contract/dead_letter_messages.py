@@ -64,7 +64,9 @@ def has_fault_headers(headers: Iterable[Header]) -> bool:
 
 def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> DeadLetter | None:
     """The letter that a message is, whoever wrote it; None if it does not say where its record came from."""
-    if _ENVELOPE_MARK in headers and value is not None:
+    block = _block_at_end(headers)
+    # Before a block of ours, a mark is the record's own: it came in an envelope that was not opened.
+    if _ENVELOPE_MARK in headers and value is not None and not block:
         try:
             envelope = Envelope.read_bytes(value)
             if envelope is not None:
@@ -73,7 +75,7 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
         except DocumentError:
             # The value is not the record, which only the version that wrote the envelope can take out.
             return None
-    own, ours, theirs = _parted(headers)
+    own, ours, theirs = _parted(headers, block)
     # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
     is_ours = "attempt" in ours
     details = {**theirs, **ours} if is_ours else theirs
@@ -101,14 +103,18 @@ def _fault(details: Mapping[str, Any]) -> Fault:
     return Fault(**{**told, "exception_class": cause or told["exception_class"]})
 
 
-def _parted(headers: Sequence[Header]) -> tuple[tuple[Header, ...], dict[str, Any], dict[str, Any]]:
+def _block_at_end(headers: Sequence[Header]) -> int:
+    """How many headers at the end are what `Dialect.fault_headers` writes, and nothing else."""
+    names = tuple(name for name, _ in headers[-_BLOCK_LENGTHS[-1] :])
+    return next((length for length in _BLOCK_LENGTHS if names[-length:] in BLOCKS), 0)
+
+
+def _parted(headers: Sequence[Header], block: int) -> tuple[tuple[Header, ...], dict[str, Any], dict[str, Any]]:
     """The record's own headers, whatever their names, and what the others say in our words and in those of others."""
-    names = tuple(name for name, _ in headers)
-    for length in _BLOCK_LENGTHS:
-        if names[-length:] in BLOCKS:
-            return tuple(headers[:-length]), *_details(headers[-length:])
+    if block:
+        return tuple(headers[:-block]), *_details(headers[-block:])
     # The end is not as we write it: others have been at it, or a mapper, a redrive or an envelope made it.
-    at = _ours_at(names)
+    at = _ours_at(tuple(name for name, _ in headers))
     told = (each for index, each in enumerate(headers) if index in at or each[0] not in OUR_HEADERS)
     ours, theirs = _details(told)
     return _own_headers(headers, at, ours, theirs), ours, theirs

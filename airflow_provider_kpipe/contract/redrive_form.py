@@ -33,7 +33,7 @@ FIELDS = (
     "dry_run",
 )
 ANY_PIPELINE = "*"
-_RECORD = re.compile(r"([A-Za-z0-9._-]+)[-:/](\d+)[-:/](\d+)")
+_RECORD = re.compile(r"([A-Za-z0-9._-]+)[-:/]([0-9]{1,10})[-:/]([0-9]{1,19})")
 
 
 @dataclass(frozen=True, slots=True)

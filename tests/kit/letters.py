@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault
-from airflow_provider_kpipe.contract.dead_letter_dialects import FAULT_HEADERS
+from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT, Coordinates, DeadLetter, FirstFault
+from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS, FAULT_HEADERS, FORMAT_HEADER
+from airflow_provider_kpipe.contract.dead_letter_messages import write_envelope, write_raw
 from airflow_provider_kpipe.contract.faults import FailedTry, Fault
 
 FAULT = Fault(
@@ -52,7 +54,7 @@ def faults(draw: Callable[..., Any], texts: st.SearchStrategy[str] = TEXTS) -> F
         exception_class=draw(texts),
         message=draw(texts),
         stacktrace=draw(texts),
-        attempts=draw(st.integers(1, 2**31)),
+        attempts=draw(st.integers(1, LARGEST_COUNT)),
         occurred_at=draw(TEXTS),
         retries=tuple(draw(st.lists(TRIES, max_size=3))),
     )
@@ -76,6 +78,54 @@ def letters(draw: Callable[..., Any], texts: st.SearchStrategy[str] = TEXTS) -> 
         pipeline=draw(texts),
         group=draw(texts),
         run_key=draw(texts),
-        attempt=draw(st.integers(1, 10_000)),
+        attempt=draw(st.integers(1, LARGEST_COUNT)),
         first=first,
     )
+
+
+# What somebody may have put where a number, a word or a document of ours is looked for.
+STRANGE_BYTES = st.one_of(
+    st.none(),
+    st.binary(max_size=12),
+    st.binary(min_size=4, max_size=4),
+    st.binary(min_size=8, max_size=8),
+    st.integers(-(2**70), 2**70).map(lambda number: b"%d" % number),
+    st.integers(1, 6_000).map(lambda digits: b"9" * digits),
+    st.sampled_from([b"", b"0", b"-1", b" 1", b"1_0", b"nan", b"[]", b"[{}]", b"null", b"\x00", b"\x1b[2J", b"\xff"]),
+    TEXTS.map(str.encode),
+)
+STRANGE_NAMES = TEXTS | st.sampled_from(sorted(FAULT_HEADERS))
+STRANGE_HEADERS = st.lists(st.tuples(STRANGE_NAMES, STRANGE_BYTES), max_size=6)
+STRANGE_JSON = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(1, 4_300).map(lambda digits: 10**digits - 1),
+    st.floats(),
+    ANY_TEXTS,
+    st.sampled_from([[], [[]], [["a"]], [[None, None]], {}, {"": None}]),
+)
+
+
+@st.composite
+def strange_messages(draw: Callable[..., Any]) -> tuple[bytes | None, bytes | None, list[Any]]:
+    """Letters of ours and of others in which some headers, and some fields of an envelope, are something else."""
+    dialect = draw(st.sampled_from(list(DIALECTS.values())))
+    written = draw(st.sampled_from([write_raw, write_envelope]))(draw(letters()), dialect)
+    headers, value = list(written.headers), written.value
+    for at in draw(st.lists(st.integers(0, len(headers) - 1), max_size=3)):
+        headers[at] = (headers[at][0], draw(STRANGE_BYTES))
+    if (FORMAT_HEADER, b"envelope") in headers:
+        document = json.loads(value)
+        for fields in draw(st.lists(st.sampled_from(_ENVELOPE_PARTS), max_size=3)):
+            part = document
+            for field in fields:
+                part = part.get(field) if isinstance(part, dict) else None
+            if isinstance(part, dict):
+                part[draw(st.sampled_from(sorted({*part, "extra"})))] = draw(STRANGE_JSON)
+        value = json.dumps(document).encode(errors="replace")
+    own = draw(STRANGE_HEADERS)
+    return draw(BYTES), draw(st.sampled_from([value, value, b"{", None])), [*own, *headers, *draw(STRANGE_HEADERS)]
+
+
+_ENVELOPE_PARTS: list[list[str]] = [[], ["source"], ["fault"], ["first"]]

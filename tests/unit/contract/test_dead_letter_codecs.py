@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from letters import ANY_TEXTS, TEXTS, TRIES
 
+from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT
 from airflow_provider_kpipe.contract.dead_letter_codecs import (
     COUNT,
-    INT,
+    JAVA_OFFSET,
+    JAVA_PARTITION,
+    JAVA_TIMESTAMP,
     JAVA_TIMESTAMP_KIND,
     KIND,
-    LONG,
-    NUMBER,
+    OFFSET,
+    PARTITION,
     RETRIES,
     RETRIES_BYTES,
     TEXT,
+    TIMESTAMP,
     TIMESTAMP_KIND,
     Codec,
     write_stage,
@@ -29,11 +33,14 @@ from airflow_provider_kpipe.contract.faults import FailedTry
     ("codec", "detail", "raw"),
     [
         (TEXT, "größe", "größe".encode()),
-        (NUMBER, -1, b"-1"),
+        (TIMESTAMP, -1, b"-1"),
+        (PARTITION, 2**31 - 1, b"2147483647"),
+        (OFFSET, 2**63 - 1, b"9223372036854775807"),
         (COUNT, 3, b"3"),
-        (INT, 3, b"\x00\x00\x00\x03"),
-        (LONG, 1_700_000_000_000, b"\x00\x00\x01\x8b\xcf\xe5\x68\x00"),
-        (LONG, -1, b"\xff" * 8),
+        (JAVA_PARTITION, 3, b"\x00\x00\x00\x03"),
+        (JAVA_TIMESTAMP, 1_700_000_000_000, b"\x00\x00\x01\x8b\xcf\xe5\x68\x00"),
+        (JAVA_TIMESTAMP, -1, b"\xff" * 8),
+        (JAVA_OFFSET, 5, b"\x00" * 7 + b"\x05"),
         (KIND, "segment", b"segment"),
         (TIMESTAMP_KIND, "create_time", b"create_time"),
         (JAVA_TIMESTAMP_KIND, "create_time", b"CreateTime"),
@@ -65,13 +72,27 @@ def test_no_text_and_no_bytes_are_too_strange(text: str, raw: bytes) -> None:
 @pytest.mark.parametrize(
     ("codec", "raw"),
     [
-        (NUMBER, b"three"),
-        (NUMBER, b""),
-        (NUMBER, b"\xff"),
+        (OFFSET, b"three"),
+        (OFFSET, b""),
+        (OFFSET, b"\xff"),
+        (OFFSET, b"1_0"),
+        (OFFSET, b" 1"),
+        (OFFSET, "\u0663".encode()),
+        (OFFSET, b"-1"),
+        (OFFSET, str(2**63).encode()),
+        (OFFSET, b"9" * 5_000),
+        (PARTITION, b"-1"),
+        (PARTITION, str(2**31).encode()),
+        (TIMESTAMP, str(-(2**63) - 1).encode()),
         (COUNT, b"0"),
+        (COUNT, b"000"),
         (COUNT, b"-4"),
-        (INT, b"3"),
-        (LONG, b"\x00\x00\x00\x03"),
+        (COUNT, b"+4"),
+        (COUNT, b"9" * 5_000 + b"x"),
+        (JAVA_PARTITION, b"3"),
+        (JAVA_PARTITION, b"\xff" * 4),
+        (JAVA_OFFSET, b"\x00\x00\x00\x03"),
+        (JAVA_OFFSET, b"\xff" * 8),
         (KIND, b"weather"),
         (KIND, b"\xff"),
         (TIMESTAMP_KIND, b"CreateTime"),
@@ -85,6 +106,12 @@ def test_no_text_and_no_bytes_are_too_strange(text: str, raw: bytes) -> None:
 def test_bytes_that_mean_nothing_are_refused(codec: Codec, raw: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
         codec.read(raw)
+
+
+@pytest.mark.parametrize("raw", [b"2147483647", b"2147483648", b"9" * 4_300, b"9" * 5_000, b"0" * 5_000 + b"9" * 11])
+def test_a_count_ends_at_the_largest_whatever_is_said(raw: bytes) -> None:
+    assert COUNT.read(raw) == LARGEST_COUNT
+    assert COUNT.read(b"0" * 5_000 + b"7") == 7
 
 
 @given(tries=st.lists(TRIES, max_size=3).map(tuple), times=st.integers(0, 50))

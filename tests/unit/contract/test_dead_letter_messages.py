@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import BYTES, FAULT, HEADERS, LETTER, letters
+from letters import BYTES, FAULT, HEADERS, LETTER, letters, strange_messages
 
-from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter, FirstFault, Header
+from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT, Coordinates, DeadLetter, FirstFault, Header
 from airflow_provider_kpipe.contract.dead_letter_dialects import (
     BLOCKS,
     DIALECTS,
@@ -271,6 +271,57 @@ def test_an_envelope_that_cannot_be_opened_is_not_taken_for_the_record(changes: 
 def test_nothing_that_is_read_raises(key: bytes | None, value: bytes | None, headers: list[Header]) -> None:
     letter = read_dead_letter(key, value, headers)
     assert letter is None or set(letter.headers) <= set(headers)
+
+
+@every_format
+@every_dialect
+@given(message=strange_messages())
+def test_whatever_comes_is_read_and_becomes_a_letter_that_is_read(
+    write: Write, dialect: Dialect, message: tuple[bytes | None, bytes | None, list[Header]]
+) -> None:
+    previous = read_dead_letter(*message)
+    if previous is None:
+        return
+    assert 1 <= previous.attempt <= LARGEST_COUNT
+    letter = LETTER.after(previous)
+    assert read_dead_letter(*write(letter, dialect)) == letter
+    assert read_dead_letter(b"k", b"v", [*previous.headers, *redrive_headers(letter)])
+
+
+@every_dialect
+def test_a_record_in_an_envelope_that_cannot_be_opened_becomes_a_letter_that_can_be_read(dialect: Dialect) -> None:
+    arrived = write_envelope(LETTER, dialect)
+    newer = json.dumps({**json.loads(arrived.value), "schema_version": 99}).encode()
+    assert read_dead_letter(arrived.key, newer, arrived.headers) is None
+    letter = replace(LETTER, value=newer, headers=tuple(arrived.headers))
+    assert read_dead_letter(*write_raw(letter, dialect)) == letter
+
+
+@every_format
+def test_attempts_are_counted_to_the_largest_and_no_further(write: Write) -> None:
+    headers = [
+        (name, b"9" * 4_300 if name == "kpipe-dead-letter-attempt" else raw)
+        for name, raw in DIALECTS["kpipe"].fault_headers(LETTER)
+    ]
+    previous = read_dead_letter(b"k", b"v", headers)
+    assert previous
+    written = write(LETTER.after(previous), DIALECTS["kpipe"])
+    assert dict(written.headers)["kpipe-dead-letter-attempt"] == b"2147483647"
+    assert read_dead_letter(*written) == LETTER.after(previous)
+
+
+def test_what_is_told_of_the_first_fault_stays_short_whoever_wrote_it() -> None:
+    large = {"kpipe-source-topic": 249, "kpipe-fault-message": 900_000, "kpipe-fault-occurred-at": 900_000}
+    headers = [
+        (name, b"x" * large[name] if name in large else raw) for name, raw in DIALECTS["kpipe"].fault_headers(LETTER)
+    ]
+    previous = read_dead_letter(b"k", b"v", headers)
+    assert previous
+    written = write_raw(LETTER.after(previous), DIALECTS["kpipe"])
+    assert sum(len(name) + len(raw or b"") for name, raw in written.headers) < 5_000
+    again = read_dead_letter(*written)
+    assert again
+    assert again.first_fault == again.first
 
 
 @given(headers=HEADERS)

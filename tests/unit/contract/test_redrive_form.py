@@ -77,6 +77,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"occurred_from": "soon"}, "occurred_from is 'soon', which is not a date and time"),
     ({"occurred_from": ONE, "occurred_until": NOON}, "The time ends (2026-01-31T12:00:00+00:00) before it starts"),
     ({"record": "orders-3"}, "record is 'orders-3', which names no record. Write topic, partition and offset"),
+    ({"record": "orders-3-" + "9" * 5_000}, "which names no record"),
     ({"record": 5}, "record is 5. Write a name."),
     ({"exception_class": ["KeyError"]}, "exception_class is ['KeyError']. Write a name."),
     ({"start_offsets": "all"}, "start_offsets cannot be read"),

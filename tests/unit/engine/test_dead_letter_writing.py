@@ -4,22 +4,30 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from confluent_kafka import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from letters import FAULT, letters
+from letters import FAULT, letters, strange_messages
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import write_raw
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter, write_raw
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
+from airflow_provider_kpipe.contract.pipeline import (
+    DeadLetterFormat,
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+)
+from airflow_provider_kpipe.contract.redrive import RedriveTarget
 from kpipe_engine import dead_letter_writing as module
 from kpipe_engine.dead_letter_writing import AlikeLetters, SingleLetters, choose_write
+from kpipe_engine.restored import choose_restore
 
 MakeMessage = Callable[..., Message]
 
@@ -39,6 +47,33 @@ def test_letters_of_one_cause_are_written_as_each_by_itself(
         # One cause, told in other words.
         fault = replace(letter.fault, message=other.fault.message, stacktrace=other.fault.stacktrace)
         assert alike(arrived, fault) == single(arrived, fault)
+
+
+PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out", keep_partition=True))
+MAPPED = KafkaDeadLetter("orders.dead", mapper="dead_letter_kit:as_ticket")
+DECLARED = [
+    KafkaDeadLetter("orders.dead", format=each, dialect=name)
+    for each in get_args(DeadLetterFormat)
+    for name in DIALECTS
+]
+
+
+@pytest.mark.parametrize("declared", [*DECLARED, MAPPED], ids=repr)
+@given(came=strange_messages())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_record_becomes_a_letter_and_goes_back_whatever_came_with_it(
+    message: MakeMessage, declared: KafkaDeadLetter, came: tuple[Any, Any, list[Any]]
+) -> None:
+    key, value, headers = came
+    arrived: Any = message(5, value, key=key, headers=headers)
+    written = choose_write(declared, PLAN)(arrived, FAULT)
+    letter = read_dead_letter(*written)
+    assert letter
+    assert (letter.source.partition, letter.source.offset) == (3, 5)
+    for target in get_args(RedriveTarget):
+        restored = choose_restore(PIPELINE, target)(arrived, letter)
+        assert (restored.key(), restored.timestamp()[1] >= -1) == (letter.key, True)
+        assert all(isinstance(name, str) for name, _ in restored.headers() or ())
 
 
 def test_what_letters_of_one_cause_have_in_common_is_made_once(
