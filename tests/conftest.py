@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 MakeTopic = Callable[..., str]
+
+# A busy machine is no fault of what is tested.
+settings.register_profile("kpipe", deadline=None)
+settings.load_profile("kpipe")
 
 
 class InOneProcess(LoadScopeScheduling):
