@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +31,19 @@ def cluster(tmp_path: Path) -> Iterator[SparkServices]:
         yield running
 
 
-def test_executors_do_the_work_with_modules_that_came_along(broker: SandboxBroker, cluster: SparkServices) -> None:
+@pytest.fixture
+def executors_python(tmp_path: Path) -> Path:
+    """A Python that is there for the workers on executors, and for nobody else."""
+    python = tmp_path / "python"
+    real = shlex.quote(sys.executable)
+    python.write_text(f'#!/bin/sh\n[ "$1 $2" = "-m pyspark.daemon" ] && exec {real} "$@"\nexit 127\n')
+    python.chmod(0o700)
+    return python
+
+
+def test_executors_do_the_work_with_modules_that_came_along(
+    broker: SandboxBroker, cluster: SparkServices, executors_python: Path
+) -> None:
     bench = Bench.make(
         broker.bootstrap_servers,
         PARTITIONS,
@@ -42,7 +55,8 @@ def test_executors_do_the_work_with_modules_that_came_along(broker: SandboxBroke
     fill(bench.bootstrap, bench.topic, records)
     plan = bench.plan()
 
-    code, output = run_job(bench, plan, master=cluster.master, **cluster.variables)
+    own = {**cluster.variables, "PYSPARK_PYTHON": str(executors_python)}
+    code, output = run_job(bench, plan, master=cluster.master, **own)
 
     assert code == 0, output
     written = read_all(bench.bootstrap, bench.output)

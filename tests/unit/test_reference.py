@@ -160,7 +160,7 @@ def test_spark_properties() -> None:
 
 def test_environment_variables(tmp_path: Path) -> None:
     values = table("Environment variables")
-    submitted = submit_environment({}, "local[2]", tmp_path)
+    submitted = {**submit_environment({}, "yarn", tmp_path), **submit_environment({}, "local[2]", tmp_path)}
     read = {
         name
         for file in (ROOT / "airflow_provider_kpipe" / "sandbox").glob("*.py")

@@ -60,9 +60,34 @@ def test_the_configuration_of_an_installed_spark_counts(tmp_path: Path) -> None:
     assert (home / "conf" / "spark-defaults.conf").read_text() == "spark.x y"
 
 
-def test_a_cluster_chooses_its_own_python(tmp_path: Path) -> None:
-    assert submit_environment({}, "spark://host:7077", tmp_path).keys() == {"PATH", "SPARK_LAUNCHER_OPTS"}
+CLUSTERS = ["spark://host:7077", "yarn", "k8s://https://host"]
+
+
+@pytest.mark.parametrize("master", CLUSTERS)
+def test_the_driver_of_a_cluster_has_this_python_and_this_spark_and_its_executors_their_own(
+    master: str, tmp_path: Path
+) -> None:
+    theirs = {"PYSPARK_PYTHON": "/python/of/the/executors"}
+    passed = submit_environment(theirs, master, tmp_path)
+    assert passed["SPARK_HOME"] == str(installed_spark())
+    assert passed["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert passed.items() >= theirs.items()
+    assert "PYSPARK_PYTHON" not in submit_environment({}, master, tmp_path)
+    assert "SPARK_LOCAL_IP" not in passed
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("master", CLUSTERS)
+def test_a_spark_of_the_users_own_brings_its_own_python(master: str, tmp_path: Path) -> None:
+    passed = submit_environment({"SPARK_HOME": "/my/spark"}, master, tmp_path)
+    assert passed.keys() == {"PATH", "SPARK_LAUNCHER_OPTS", "SPARK_HOME"}
+
+
+def test_modules_of_the_task_stay_in_front_of_nobodys_on_yarn(tmp_path: Path) -> None:
+    modules = {"PYTHONPATH": "/dags"}
+    assert "PYTHONPATH" not in submit_environment(modules, "yarn", tmp_path)
+    for master in ("local[2]", "spark://host:7077", "k8s://https://host"):
+        assert submit_environment({**modules, "SPARK_HOME": "/my/spark"}, master, tmp_path).items() >= modules.items()
 
 
 def test_what_is_set_already_stays(tmp_path: Path) -> None:
