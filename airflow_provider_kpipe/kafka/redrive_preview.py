@@ -49,7 +49,7 @@ class _Seen:
         done = redriven(settings, plan, planned, redrive.ledger_topic)
         outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
         for message in read_range(settings, plan.topic, planned):
-            letter = _letter(message)
+            letter = letter_in(message)
             outcome = redrive.outcome_of(letter, message.timestamp()[1], message.offset() in done)
             outcomes[outcome] += 1
             if letter is not None and outcome == "redriven":
@@ -86,7 +86,8 @@ class _Seen:
             )
 
 
-def _letter(message: Message) -> DeadLetter | None:
+def letter_in(message: Message) -> DeadLetter | None:
+    """The dead letter that a message is, None if it is none."""
     try:
         headers = headers_of(message)
     except SystemError:

@@ -14,17 +14,22 @@ from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.frozen import record, recorded
 from airflow_provider_kpipe.operators.handover import read_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+RECORD_KEY = "kpipe_checkpoint"
+
+
 class KpipeCheckpointOperator(BaseOperator):
     """Commits the stored offsets of a plan to its consumer group, and records them in XCom.
 
     It runs whatever became of the run before it: the completed prefix of each partition is committed, and
-    then the task fails if the run did not come to its end. Running it again changes nothing.
+    then the task fails if the run did not come to its end. Running it again changes nothing: where all was complete, it
+    returns its record, which later runs would have overwritten in Kafka.
 
     :param pipeline: the pipeline of the plan
     :param plan: the plan, usually the plan task's output
@@ -48,10 +53,14 @@ class KpipeCheckpointOperator(BaseOperator):
             plan = read_plan(self.plan, self.pipeline)
             if plan.dry_run:
                 raise AirflowSkipException("Dry run: nothing is committed")
+            done = recorded(context, RECORD_KEY, plan)
+            if done is not None:
+                context["ti"].xcom_push(key=CHECKPOINT_KEY, value=done)
+                return done
             checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan)
         self.report(checkpoint)
-        record = checkpoint.to_json()
-        context["ti"].xcom_push(key=CHECKPOINT_KEY, value=record)
+        document = checkpoint.to_json()
+        context["ti"].xcom_push(key=CHECKPOINT_KEY, value=document)
         if not checkpoint.complete:
             stopped = [each for each in checkpoint.partitions if not each.complete]
             # Trying the checkpoint again would not move the run.
@@ -60,7 +69,8 @@ class KpipeCheckpointOperator(BaseOperator):
                 "end; what they had completed is committed, and the next run goes on from there. First: "
                 f"partition {stopped[0].partition}: {stopped[0].reason or 'not finished'}"
             )
-        return record
+        record(context, RECORD_KEY, plan, document)
+        return document
 
     def report(self, checkpoint: Checkpoint) -> None:
         for each in checkpoint.partitions:

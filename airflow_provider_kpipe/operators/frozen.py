@@ -1,10 +1,11 @@
-"""What the first try of a task decided stays decided."""
+"""What the first try of a task decided stays decided, and what a try has completed stays completed."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # Airflow's stub has forgotten it
 
@@ -33,3 +34,24 @@ def frozen(context: Context, key: str, kind: type[T], make: Callable[[], T]) -> 
         # By default, Airflow forgets after a month, and somebody may clear an older DAG run.
         store.set(key, made.to_json(), retention=NEVER_EXPIRE)
     return made
+
+
+def recorded(context: Context, key: str, of: Document) -> dict[str, Any] | None:
+    """The result of an earlier try that completed this very plan or order, as it was."""
+    store = context.get("task_state_store")
+    found = store.get(key, default=None) if store is not None else None
+    if not isinstance(found, dict) or found.get("of") != _mark(of):
+        return None
+    log.info("An earlier try has completed this already: nothing is done again, and its result is returned")
+    return cast("dict[str, Any]", found["result"])
+
+
+def record(context: Context, key: str, of: Document, result: dict[str, Any]) -> None:
+    """Keep the result of a try that has completed it: later runs overwrite what Kafka knows of this one."""
+    store = context.get("task_state_store")
+    if store is not None:
+        store.set(key, {"of": _mark(of), "result": result}, retention=NEVER_EXPIRE)
+
+
+def _mark(document: Document) -> str:
+    return hashlib.sha256(document.to_text().encode()).hexdigest()

@@ -28,9 +28,10 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
+from airflow_provider_kpipe.kafka.redrive_selection import check_selection
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
-from airflow_provider_kpipe.operators.frozen import frozen
+from airflow_provider_kpipe.operators.frozen import frozen, record, recorded
 from airflow_provider_kpipe.operators.handover import run_key_of
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
 from airflow_provider_kpipe.spark.job_run import new_attempt
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 ORDER_KEY = "kpipe_redrive"
+RESULT_KEY = "kpipe_redrive_result"
 
 
 class KpipeRedriveOperator(SparkJobOperator):
@@ -120,6 +122,7 @@ class KpipeRedriveOperator(SparkJobOperator):
             dry_run=request.dry_run,
             created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         )
+        check_selection(settings, plan, redrive.selection)
         return RedriveOrder(plan, redrive)
 
     def _dry_run(self, order: RedriveOrder, context: Context) -> dict[str, Any]:
@@ -132,6 +135,10 @@ class KpipeRedriveOperator(SparkJobOperator):
         plan, redrive = order.plan, order.redrive
         if not plan.pending:
             return self._report(RedriveResult.of(order, []), context)
+        done = recorded(context, RESULT_KEY, order)
+        if done is not None:
+            context["ti"].xcom_push(key=PROGRESS_KEY, value=done)
+            return done
         settings = self._settings()
         with Positions(settings) as positions:
             ensure_ledger(settings, positions.topic(plan.topic), redrive.ledger_topic)
@@ -139,9 +146,10 @@ class KpipeRedriveOperator(SparkJobOperator):
         # Dead letters are on the destination's cluster.
         job_run = self.job_run(job, self.pipeline.destination_conn_id, written_topics(self.pipeline, redrive))
         progress = job_run.run(lambda seen: _push(_result(order, seen), context))
-        record = self._report(_result(order, progress), context)
+        result = self._report(_result(order, progress), context)
         job_run.check(progress)
-        return record
+        record(context, RESULT_KEY, order, result)
+        return result
 
     def _report(self, result: RedriveResult, context: Context) -> dict[str, Any]:
         """Also of a run that did not come to its end: what it did is done."""

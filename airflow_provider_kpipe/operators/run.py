@@ -14,6 +14,7 @@ from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.frozen import record, recorded
 from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
 from airflow_provider_kpipe.spark.job_run import new_attempt
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
+RUN_KEY = "kpipe_run"
+
+
 class KpipeRunOperator(SparkJobOperator):
     """Submits the job, shows its progress, and fails unless every range was read to its end.
+
+    Cleared when it has come to its end, it returns what it did, and submits nothing.
 
     :param pipeline: what to run; the same as the plan's
     :param plan: the plan, usually the plan task's output
@@ -59,7 +65,13 @@ class KpipeRunOperator(SparkJobOperator):
                 raise AirflowSkipException("Dry run: nothing is read")
             if not plan.pending:
                 raise AirflowSkipException("The plan is empty: there is nothing to read")
-            return self._run(plan, context)
+            done = recorded(context, RUN_KEY, plan)
+            if done is not None:
+                context["ti"].xcom_push(key=PROGRESS_KEY, value=done)
+                return done
+            result = self._run(plan, context)
+            record(context, RUN_KEY, plan, result)
+            return result
 
     def _run(self, plan: Plan, context: Context) -> dict[str, Any]:
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time

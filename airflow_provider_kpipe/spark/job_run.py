@@ -62,11 +62,18 @@ class JobRun:
         )
 
     def run(self, show: Show) -> list[PartitionProgress]:
-        """How far every range has come when the job has ended, however it has ended. Meanwhile it is shown."""
+        """How far every range has come when the job has ended, however it has ended. Meanwhile it is shown.
+
+        Where nothing is left to be read, no job is submitted.
+        """
         with Positions(self._kafka.source) as positions:
             positions.check_topic(self._job.plan)
-            self._submit(show)
             progress = positions.progress(self._job.plan)
+            if all(each.complete for each in progress):
+                log.info("Run %s is complete: an earlier try has read every range to its end", self._job.plan.run_key)
+            else:
+                self._submit(show)
+                progress = positions.progress(self._job.plan)
         log.info("Run %s:\n%s", self._job.plan.run_key, table(progress))
         return progress
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from topics import Sent, fill
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, kafka_consumer_groups, orders
@@ -32,6 +33,8 @@ BAD_FORMS: Mapping[str, tuple[dict[str, Any], str]] = {
 REDRIVE = "kpipe_redrive_dead_letters"
 BAD_REDRIVES: Mapping[str, tuple[dict[str, Any], str]] = {
     "no coordinates": ({"record": "order 12"}, "record is 'order 12', which names no record"),
+    "unknown record": ({"record": "orders-0-999999"}, "has record='orders-0-999999' and pipeline='orders': nothing"),
+    "unknown class": ({"exception_class": "KeyErorr"}, "has exception_class='KeyErorr' and pipeline='orders': nothing"),
     "no field": ({"recrod": "orders-0-12"}, "The field 'recrod' is not known. Known are: occurred_from,"),
 }
 
@@ -273,3 +276,23 @@ def test_every_later_run_goes_on_where_the_last_one_committed(
         assert run.wait(RUN_SECONDS) == "success", run.log("orders.plan")
         starts = {each["partition"]: each["start"] for each in run.xcom("orders.plan")["ranges"]}
         assert starts == {seed.partition: seed.records for seed in seeds}
+
+
+def test_a_finished_run_that_is_cleared_after_a_newer_one_keeps_its_counts_and_starts_no_spark(
+    airflow: SandboxAirflow, live: DagRun, broker: SandboxBroker, seeds: tuple[orders.PartitionSeed, ...]
+) -> None:
+    progress, record = live.xcom("orders.run"), live.xcom("orders.checkpoint")
+    fill(broker.bootstrap_servers, orders.TOPIC, [Sent(b'{"order_id": 1, "quantity": 2, "unit_price": 9.5}')])
+    newer = airflow.api.trigger("kpipe_orders")
+    assert newer.wait(RUN_SECONDS) == "success", newer.log("orders.run")
+    after = committed(broker, "orders")
+    assert after[0] > record["partitions"][0]["committed"]
+
+    live.clear(["orders.run"], downstream=True)
+
+    assert live.wait(RUN_SECONDS) == "success", live.task_states()
+    assert live.tries("orders.run") == live.tries("orders.checkpoint") == 2
+    assert (live.xcom("orders.run"), live.xcom("orders.checkpoint")) == (progress, record)
+    assert "An earlier try has completed this already" in live.log("orders.run")
+    assert "spark-submit" not in live.log("orders.run")
+    assert committed(broker, "orders") == after

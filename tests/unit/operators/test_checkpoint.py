@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from task_state import TaskState
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
@@ -150,3 +151,29 @@ def test_without_a_plan_nothing_is_published(
     with pytest.raises(AirflowFailException):
         execute(document)
     assert published == []
+
+
+def test_a_complete_checkpoint_that_is_cleared_returns_its_record_and_publishes_nothing(
+    execute: Any, plan: MakePlan, answer: Answer, published: list[Plan], context: Any
+) -> None:
+    context["task_state_store"] = TaskState()
+    first = checkpoint(partition(0, 10))
+    answer(first)
+    execute(plan((0, 10)).to_json())
+    # A newer run has gone on: Kafka no longer knows of this one.
+    answer(checkpoint(PartitionCheckpoint(0, 0, 10, 30, True, None, Counts())))
+    context["ti"].pushed.clear()
+    assert execute(plan((0, 10)).to_json()) == first.to_json()
+    assert context["ti"].pushed == {CHECKPOINT_KEY: first.to_json()}
+    assert len(published) == 1
+
+
+def test_a_checkpoint_of_a_run_that_stopped_half_way_is_made_again(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any
+) -> None:
+    context["task_state_store"] = TaskState()
+    answer(checkpoint(partition(0, 4)))
+    with pytest.raises(AirflowFailException):
+        execute(plan((0, 10)).to_json())
+    answer(checkpoint(partition(0, 10)))
+    assert execute(plan((0, 10)).to_json()) == checkpoint(partition(0, 10)).to_json()

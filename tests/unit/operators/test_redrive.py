@@ -14,7 +14,7 @@ from airflow_provider_kpipe.contract.offsets import Earliest, Latest
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder
+from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder, Selection
 from airflow_provider_kpipe.contract.redrive_form import FIELDS
 from airflow_provider_kpipe.contract.redrive_result import RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError
@@ -36,6 +36,7 @@ class World:
         self.reached: int | None = None
         self.calls: list[Any] = []
         self.missing: Exception | None = None
+        self.unknown: set[str | None] = set()
 
     def get_conn(self) -> dict[str, str]:
         return {"bootstrap.servers": "b"}
@@ -47,6 +48,10 @@ class World:
     def make_plan(self, _settings: Any, _pipeline: Any, start: Any, end: Any, **more: Any) -> Plan:
         self.calls.append(("plan", start, end))
         return dataclasses.replace(self.plan, dry_run=more["dry_run"], run_key=more["run_key"])
+
+    def check_selection(self, _settings: Any, _plan: Plan, selection: Selection) -> None:
+        if selection.exception_class in self.unknown:
+            raise RedriveError("no dead letter has it")
 
     def preview(self, _settings: Any, order: RedriveOrder) -> RedriveResult:
         self.calls.append("preview")
@@ -95,6 +100,7 @@ def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     )
     monkeypatch.setattr(module, "ensure_ledger", stand_in.ensure_ledger)
     monkeypatch.setattr(module, "preview", stand_in.preview)
+    monkeypatch.setattr(module, "check_selection", stand_in.check_selection)
     monkeypatch.setattr(job_operator, "JobRun", stand_in.job_run)
     return stand_in
 
@@ -240,8 +246,10 @@ def test_a_run_that_did_not_finish_fails_after_saying_what_it_did(operator: Any,
 
 
 def test_a_retry_has_the_order_of_the_first_try(operator: Any, world: World, context: Any) -> None:
-    operator.execute(fill_in(context, exception_class="KeyError"))
-    first = world.job
+    world.reached = 4
+    with pytest.raises(IncompleteRunError):
+        operator.execute(fill_in(context, exception_class="KeyError"))
+    first, world.reached = world.job, None
     context["params"]["exception_class"] = "ValueError"
     operator.execute(context)
     assert (world.job.redrive, world.job.plan) == (first.redrive, first.plan)
@@ -319,3 +327,26 @@ def test_a_field_that_the_dag_does_not_declare_is_not_taken_from_conf(
     redrive = world.job.redrive
     assert redrive
     assert (redrive.target, redrive.max_attempts, redrive.selection.pipeline) == ("source", 3, "orders")
+
+
+def test_a_finished_redrive_that_is_cleared_returns_what_it_did(operator: Any, world: World, context: Any) -> None:
+    first = operator.execute(fill_in(context))
+    world.calls.clear()
+    context["ti"].pushed.clear()
+    assert operator.execute(context) == first
+    assert world.calls == []
+    assert context["ti"].pushed == {PROGRESS_KEY: first}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_choice_that_no_letter_answers_to_is_an_error_and_starts_nothing(
+    operator: Any, world: World, context: Any, dry_run: bool
+) -> None:
+    world.unknown = {"KeyErorr"}
+    with pytest.raises(AirflowFailException, match="no dead letter has it"):
+        operator.execute(fill_in(context, exception_class="KeyErorr", dry_run=dry_run))
+    assert world.calls == [("plan", Earliest(), Latest())]
+    assert context["task_state_store"].held == {}
+    # Corrected and cleared, it is decided anew.
+    operator.execute(fill_in(context, exception_class="KeyError"))
+    assert "run" in world.calls

@@ -6,7 +6,9 @@ from typing import Any, Self
 
 import pytest
 from airflow.exceptions import AirflowException
+from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from task_state import TaskState
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
@@ -30,6 +32,7 @@ class World:
         self.calls: list[Any] = []
         self.ended: Any = "stopped"
         self.looks = 0
+        self.done_before = False
 
     def __call__(self, *given: Any, **more: Any) -> Self:
         return self
@@ -47,6 +50,8 @@ class World:
             raise self.stale
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
+        if "run" not in self.calls and not self.done_before:
+            return list(map(PartitionProgress.not_started, plan.ranges))
         found = []
         for each in plan.ranges:
             next_offset, stopped = self.reached.get(each.partition, (each.end, None))
@@ -249,3 +254,44 @@ def test_attempts_are_ordered_by_their_names() -> None:
     made = [job_run.new_attempt() for _ in range(2)]
     assert made[0][:23] <= made[1][:23]
     assert len(set(made)) == 2
+
+
+def test_a_run_that_kafka_knows_to_be_complete_submits_nothing(
+    run: Any, plan: MakePlan, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.done_before = True
+    result = run(plan((0, 5), (7, 7)))
+    assert [(each["state"], each["read"]) for each in result["partitions"]] == [("complete", 5), ("complete", 0)]
+    assert world.calls == []
+    assert "Run dag/manual__2026/orders.plan is complete" in caplog.text
+
+
+def test_a_finished_run_that_is_cleared_keeps_its_counts_whatever_kafka_knows(
+    run: Any, plan: MakePlan, world: World, context: Any
+) -> None:
+    context["task_state_store"] = state = TaskState()
+    first = run(plan((0, 5)))
+    assert state.retentions == {NEVER_EXPIRE}
+    # A newer run has overwritten what was stored, and the topic is gone.
+    world.calls.clear()
+    world.stale = StalePlanError("topic 'orders' was made anew")
+    context["ti"].pushed.clear()
+    assert run(plan((0, 5))) == first
+    assert world.calls == []
+    assert context["ti"].pushed == {PROGRESS_KEY: first}
+
+
+def test_what_another_plan_has_completed_does_not_count(run: Any, plan: MakePlan, world: World, context: Any) -> None:
+    context["task_state_store"] = TaskState()
+    run(plan((0, 5)))
+    world.calls.clear()
+    assert run(plan((0, 9)))["partitions"][0]["end"] == 9
+    assert world.calls == ["run"]
+
+
+def test_a_run_that_did_not_come_to_its_end_is_not_kept(run: Any, plan: MakePlan, world: World, context: Any) -> None:
+    context["task_state_store"] = state = TaskState()
+    world.reached = {0: (3, "why")}
+    with pytest.raises(IncompleteRunError):
+        run(plan((0, 5)))
+    assert state.held == {}
