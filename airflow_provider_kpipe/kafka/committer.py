@@ -12,6 +12,7 @@ from airflow_provider_kpipe.contract.ownership import takes_over
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError
+from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.kafka.refusals import remedy
 
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
     """Commit to the plan's group what its run has stored.
 
-    1. Refuse a topic that is not the one planned against.
+    1. Refuse a topic that is not the one planned against, and ranges that it does not have.
     2. Refuse a group with live members: they would overwrite the commit, or be confused by it.
     3. Refuse a group that someone else has moved since the plan was made.
     4. Commit what is stored beyond it, also by an earlier run whose checkpoint never came, and look at each
@@ -30,7 +31,7 @@ def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
     5. Read it back.
     """
     with Positions(settings) as positions:
-        positions.check_topic(plan)
+        check_in_log(positions, plan)
         _check_members(positions, plan)
         progress = positions.progress(plan)
         before = _held(positions, plan)

@@ -73,7 +73,7 @@ class Positions:
         found = self._ask(future.result, f"about topic {name!r}", unknown_topic=name)
         return Topic(name, str(found.topic_id), tuple(sorted(each.id for each in found.partitions)))
 
-    def check_topic(self, plan: Plan) -> None:
+    def check_topic(self, plan: Plan) -> Topic:
         """Refuse a topic that is not the one planned against."""
         found = self.topic(plan.topic)
         if found.id != plan.topic_id:
@@ -81,6 +81,7 @@ class Positions:
                 f"topic {plan.topic!r} was made anew since it was planned (its id was {plan.topic_id}, now it is "
                 f"{found.id}): the offsets of the plan mean other records; start a new run"
             )
+        return found
 
     def earliest(self, topic: Topic, isolation_level: str) -> dict[int, int]:
         return self._list(topic.name, topic.partitions, OffsetSpec.earliest(), isolation_level)

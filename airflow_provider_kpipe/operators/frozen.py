@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # Airflow's stub has forgotten it
 
-from airflow_provider_kpipe.contract.strict_json import Document
+from airflow_provider_kpipe.contract.strict_json import Document, encode
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -54,4 +55,5 @@ def record(context: Context, key: str, of: Document, result: dict[str, Any]) -> 
 
 
 def _mark(document: Document) -> str:
-    return hashlib.sha256(document.to_text().encode()).hexdigest()
+    # Without the version that wrote it: what it says is the same in the next one.
+    return hashlib.sha256(json.dumps(encode(document), sort_keys=True).encode()).hexdigest()

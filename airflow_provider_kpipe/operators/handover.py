@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import StalePlanError
+from airflow_provider_kpipe.kafka.plan_check import check_of_pipeline
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,9 +26,5 @@ def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
     if document is None:
         raise StalePlanError(f"pipeline {pipeline.name!r} has no plan: the plan task did not succeed")
     plan = Plan.from_json(document)
-    if (plan.pipeline, plan.topic) != (pipeline.name, pipeline.source.topic):
-        raise StalePlanError(
-            f"the plan is for pipeline {plan.pipeline!r} over {plan.topic!r}, and this task runs {pipeline.name!r} "
-            f"over {pipeline.source.topic!r}: give both tasks the same pipeline, and start a new run"
-        )
+    check_of_pipeline(plan, pipeline)
     return plan

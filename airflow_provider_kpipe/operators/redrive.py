@@ -24,6 +24,7 @@ from airflow_provider_kpipe.contract.redrive import (
 from airflow_provider_kpipe.contract.redrive_form import FIELDS, RedriveRequest, check_start, target_of
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.plan_check import check_of_redrive
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
@@ -90,6 +91,7 @@ class KpipeRedriveOperator(SparkJobOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         with failing_for_good():
             order = frozen(context, ORDER_KEY, RedriveOrder, lambda: self._make_order(context))
+            check_of_redrive(order, self.pipeline, self.parking_topic)
             return self._dry_run(order, context) if order.plan.dry_run else self._run(order, context)
 
     def _settings(self) -> dict[str, str]:

@@ -13,9 +13,12 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import Explicit, parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.draining import PartitionDrain, look, summary
+from airflow_provider_kpipe.kafka.plan_check import check_in_log
+from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.rendered import rendered, whole_numbers
@@ -87,6 +90,7 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         with failing_for_good():
             target = self.target()
             try:
+                self._check_plan()
                 drains = look(KpipeHook(self.pipeline.source.conn_id).get_conn(), target)
             except KpipeError as error:
                 if not error.retriable:
@@ -96,11 +100,21 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         self.report(drains)
         return PokeReturnValue(is_done=all(each.drained for each in drains), xcom_value={"partitions": summary(drains)})
 
+    def plan(self) -> Plan | None:
+        """The plan that is waited for, if it is one."""
+        until = rendered(self.until)
+        return read_plan(until, self.pipeline) if isinstance(until, Mapping) and "ranges" in until else None
+
+    def _check_plan(self) -> None:
+        plan = self.plan()
+        if plan is not None:
+            with Positions(KpipeHook(self.pipeline.source.conn_id).get_conn()) as positions:
+                check_in_log(positions, plan)
+
     def target(self) -> DrainTarget:
-        source, until = self.pipeline.source, rendered(self.until)
-        group, limit = self.pipeline.group, until
-        if isinstance(until, Mapping) and "ranges" in until:
-            plan = read_plan(until, self.pipeline)
+        source, plan = self.pipeline.source, self.plan()
+        group, limit = self.pipeline.group, rendered(self.until)
+        if plan is not None:
             group, limit = plan.group, Explicit({each.partition: each.end for each in plan.ranges})
         return DrainTarget.of(
             parse_limit(limit, "until"),

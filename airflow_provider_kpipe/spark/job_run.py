@@ -16,6 +16,7 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.exceptions import IncompleteRunError, YieldedRunError
+from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions
@@ -67,7 +68,7 @@ class JobRun:
         Where nothing is left to be read, no job is submitted.
         """
         with Positions(self._kafka.source) as positions:
-            positions.check_topic(self._job.plan)
+            check_in_log(positions, self._job.plan)
             progress = positions.progress(self._job.plan)
             if all(each.complete for each in progress):
                 log.info("Run %s is complete: an earlier try has read every range to its end", self._job.plan.run_key)

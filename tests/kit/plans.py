@@ -20,7 +20,7 @@ def plan_of(*ranges: PartitionRange, **changes: Any) -> Plan:
         continues_group=True,
         dry_run=False,
         created_at="2026-01-31T12:00:00+00:00",
-        topic_partitions=4,
+        topic_partitions=max([4, *(each.partition + 1 for each in ranges)]),
         ranges=ranges,
     )
     return replace(plan, **changes)

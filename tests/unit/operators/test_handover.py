@@ -49,3 +49,10 @@ def test_the_plan_of_another_pipeline_is_refused(
 ) -> None:
     with pytest.raises(StalePlanError, match=r"the plan is for pipeline .*'returns'.* this task runs 'orders'"):
         read_plan(plan((0, 5), **changes).to_json(), pipeline)
+
+
+def test_a_plan_that_was_changed_on_its_way_is_refused(pipeline: KafkaPipeline, plan: MakePlan) -> None:
+    document = plan((0, 5)).to_json()
+    document["group"] = "payments"
+    with pytest.raises(StalePlanError, match="has group='payments', and pipeline 'orders' as it is now 'orders'"):
+        read_plan(document, pipeline)

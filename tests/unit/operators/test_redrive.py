@@ -24,6 +24,11 @@ from airflow_provider_kpipe.spark import job_operator
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
 
 MakePlan = Callable[..., Plan]
+OF_REDRIVE: dict[str, Any] = {
+    "topic": "orders.dead",
+    "group": "kpipe.redrive.orders.dead",
+    "continues_group": False,
+}
 NAMED = {"kpipe:redriven": 5, "kpipe:not_selected": 4, "refunds": 2}
 COUNTS = Counts(read=9, written=4, dead_lettered=1, filtered=4, named=NAMED)
 
@@ -89,7 +94,7 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
-    stand_in = World(plan((0, 9), topic="orders.dead", continues_group=False))
+    stand_in = World(plan((0, 9), **OF_REDRIVE))
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: stand_in.get_conn())
     monkeypatch.setattr(module.KpipeHook, "get_registry", lambda self: {})
     monkeypatch.setattr(module, "Positions", lambda settings: stand_in)
@@ -266,7 +271,7 @@ def test_a_dry_run_needs_no_spark_and_makes_no_ledger(operator: Any, world: Worl
 
 
 def test_without_dead_letters_there_is_nothing_to_do(operator: Any, world: World, context: Any, plan: MakePlan) -> None:
-    world.plan = plan((5, 5), topic="orders.dead")
+    world.plan = plan((5, 5), **OF_REDRIVE)
     result = operator.execute(fill_in(context))
     assert "run" not in world.calls
     assert set(result["outcomes"].values()) == {0}
@@ -350,3 +355,25 @@ def test_a_choice_that_no_letter_answers_to_is_an_error_and_starts_nothing(
     # Corrected and cleared, it is decided anew.
     operator.execute(fill_in(context, exception_class="KeyError"))
     assert "run" in world.calls
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"topic": "returns.dead"}, "has topic='returns.dead', and pipeline 'orders' as it is now 'orders.dead'"),
+        ({"group": "orders"}, "has group='orders', and pipeline"),
+        ({"pipeline": "returns"}, "has pipeline='returns', and pipeline"),
+    ],
+)
+def test_an_order_that_somebody_has_changed_is_refused_before_anything_is_read(
+    operator: Any, world: World, context: Any, changes: dict[str, str], said: str
+) -> None:
+    fill_in(context)
+    world.reached = 4
+    with pytest.raises(IncompleteRunError):
+        operator.execute(context)
+    world.calls.clear()
+    context["task_state_store"].held[ORDER_KEY]["plan"].update(changes)
+    with pytest.raises(AirflowFailException, match=said):
+        operator.execute(context)
+    assert world.calls == []

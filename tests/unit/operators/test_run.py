@@ -45,7 +45,7 @@ class World:
     ) -> None:
         pass
 
-    def check_topic(self, plan: Plan) -> None:
+    def check_in_log(self, plan: Plan) -> None:
         if self.stale:
             raise self.stale
 
@@ -87,6 +87,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(job_operator.KpipeHook, "get_registry", lambda self: {})
     for name in ("Positions", "Submission", "ProgressLog"):
         monkeypatch.setattr(job_run, name, stand_in)
+    monkeypatch.setattr(job_run, "check_in_log", lambda positions, plan: stand_in.check_in_log(plan))
     monkeypatch.setattr(job_run, "request_stop", stand_in.request_stop)
     monkeypatch.setattr(job_run, "end_open_transactions", stand_in.end_open_transactions)
     return stand_in

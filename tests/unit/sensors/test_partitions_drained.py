@@ -13,13 +13,14 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import KafkaUnavailableError, UnknownTopicError
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.draining import PartitionDrain
 from airflow_provider_kpipe.sensors import partitions_drained as module
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 
 Sensor = Callable[..., KpipePartitionsDrainedSensor]
+BACKFILL = "orders-v2.backfill.dag/run/plan"
 NOON_MS = 1_769_860_800_000
 DRAINED = [PartitionDrain(0, 10, 10), PartitionDrain(1, 12, 11)]
 WAITING = [PartitionDrain(0, 10, 10), PartitionDrain(1, 10, 11)]
@@ -27,7 +28,7 @@ FOUND = {"partitions": {"0": {"committed": 10, "target": 10}, "1": {"committed":
 
 
 def plan(**changes: Any) -> Plan:
-    backfill = {"group": "orders.backfill.x", "continues_group": False}
+    backfill = {"group": BACKFILL, "continues_group": False, "isolation_level": "read_uncommitted"}
     return plan_of(PartitionRange(0, 0, 10, None), PartitionRange(3, 5, 9, None), **{**backfill, **changes})
 
 
@@ -41,7 +42,7 @@ def sensor() -> Sensor:
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """What looking at the cluster gives or raises, and the targets it was asked about."""
-    given = SimpleNamespace(drains=DRAINED, error=None, asked=[])
+    given = SimpleNamespace(drains=DRAINED, error=None, stale=None, asked=[])
 
     def look(settings: Any, target: DrainTarget) -> list[PartitionDrain]:
         given.asked.append(target)
@@ -50,7 +51,13 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return given.drains
 
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+
+    def check_in_log(positions: Any, plan: Plan) -> None:
+        if given.stale:
+            raise given.stale
+
     monkeypatch.setattr(module, "look", look)
+    monkeypatch.setattr(module, "check_in_log", check_in_log)
     return given
 
 
@@ -93,7 +100,7 @@ def test_partitions_are_read_as_a_template_gives_them(sensor: Sensor, partitions
 
 
 def test_a_plan_says_which_group_it_commits_to(sensor: Sensor) -> None:
-    assert sensor(until=plan().to_json()).target().group == "orders.backfill.x"
+    assert sensor(until=plan().to_json()).target().group == BACKFILL
 
 
 @pytest.mark.parametrize("until", ["latest", plan().to_json()], ids=["latest", "a plan"])
@@ -215,3 +222,11 @@ def test_where_deferring_is_the_default_it_defers(sensor: Sensor, answer: Any, m
     with pytest.raises(TaskDeferred):
         sensor().execute({})
     assert sensor(deferrable=False).poke({}).is_done is False
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_plan_that_its_topic_does_not_have_fails_for_good(sensor: Sensor, answer: Any, deferrable: bool) -> None:
+    answer.stale, answer.drains = StalePlanError("ends at 900, and the log at 7"), WAITING
+    with pytest.raises(AirflowFailException, match="ends at 900, and the log at 7"):
+        sensor(until=plan().to_json(), deferrable=deferrable).poke({})
+    assert answer.asked == []

@@ -1,0 +1,84 @@
+"""A plan that came by XCom or a task's state, against its pipeline and its topic, before anything is read or committed.
+
+Others can write there too, and a DAG may have been changed since the plan was made.
+"""
+
+from __future__ import annotations
+
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import (
+    RedriveOrder,
+    check_redrive,
+    dead_letter_of,
+    ledger_topic_of,
+    redrive_group_of,
+)
+from airflow_provider_kpipe.exceptions import StalePlanError
+from airflow_provider_kpipe.kafka.positions import Positions
+
+
+def check_of_pipeline(plan: Plan, pipeline: KafkaPipeline) -> None:
+    """Refuse a plan that another pipeline made, or this one before it was changed."""
+    source = pipeline.source
+    if (plan.pipeline, plan.topic) != (pipeline.name, source.topic):
+        raise StalePlanError(
+            f"the plan is for pipeline {plan.pipeline!r} over {plan.topic!r}, and this task runs {pipeline.name!r} "
+            f"over {source.topic!r}: give both tasks the same pipeline, and start a new run"
+        )
+    of_its_own = f"{pipeline.group}.backfill.{plan.run_key}"
+    groups = (pipeline.group,) if plan.continues_group else (pipeline.group, of_its_own)
+    _check(plan, "group", plan.group, *groups)
+    _check(plan, "isolation_level", plan.isolation_level, source.isolation_level)
+    _check_partitions(plan)
+
+
+def check_of_redrive(order: RedriveOrder, pipeline: KafkaPipeline, parking_topic: str | None) -> None:
+    """Refuse an order over other dead letters than the pipeline's, or to other topics."""
+    plan, redrive = order.plan, order.redrive
+    dead_letters = dead_letter_of(pipeline).topic
+    _check(plan, "pipeline", plan.pipeline, pipeline.name)
+    _check(plan, "topic", plan.topic, dead_letters)
+    _check(plan, "group", plan.group, redrive_group_of(dead_letters))
+    _check(plan, "isolation_level", plan.isolation_level, "read_committed")
+    _check(plan, "ledger_topic", redrive.ledger_topic, ledger_topic_of(pipeline))
+    _check(plan, "source_topic", redrive.source_topic, pipeline.source.topic)
+    _check(plan, "parking_topic", redrive.parking_topic, parking_topic)
+    check_redrive(pipeline, redrive.target, redrive.parking_topic)
+    _check_partitions(plan)
+
+
+def check_in_log(positions: Positions, plan: Plan) -> None:
+    """Refuse a topic that is not the one planned against, and ranges that it does not have."""
+    topic = positions.check_topic(plan)
+    # What is not committed yet may have been planned, under another isolation level.
+    ends = positions.latest(topic, "read_uncommitted")
+    for planned in plan.ranges:
+        if planned.partition not in ends:
+            raise StalePlanError(
+                f"the plan {plan.run_key!r} has partition {planned.partition}, and topic {plan.topic!r} has partitions "
+                f"0 to {max(ends)}: start a new run"
+            )
+        if planned.end > ends[planned.partition]:
+            raise StalePlanError(
+                f"the plan {plan.run_key!r} ends at {planned.end} in partition {planned.partition} of {plan.topic!r}, "
+                f"and the log at {ends[planned.partition]}: the partition was truncated, or somebody has changed the "
+                "plan; start a new run"
+            )
+
+
+def _check(plan: Plan, name: str, found: str | None, *allowed: str | None) -> None:
+    if found not in allowed:
+        raise StalePlanError(
+            f"the plan {plan.run_key!r} has {name}={found!r}, and pipeline {plan.pipeline!r} as it is now "
+            f"{' or '.join(map(repr, allowed))}: give all tasks the same pipeline, and start a new run"
+        )
+
+
+def _check_partitions(plan: Plan) -> None:
+    for planned in plan.ranges:
+        if planned.partition >= plan.topic_partitions:
+            raise StalePlanError(
+                f"the plan {plan.run_key!r} has partition {planned.partition} of a topic with {plan.topic_partitions}: "
+                "somebody has changed it; start a new run"
+            )

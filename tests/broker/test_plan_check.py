@@ -1,0 +1,55 @@
+"""Plans that were changed on their way, or that their topic has not kept up with: nothing is read or committed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+from pipelines import Bench
+from topics import committed, fill, numbered
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import StalePlanError
+from airflow_provider_kpipe.kafka.plan_check import check_in_log
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+
+@pytest.fixture(scope="module")
+def bench(broker: SandboxBroker) -> Bench:
+    made = Bench.make(broker.bootstrap_servers, partitions=2)
+    fill(made.bootstrap, made.topic, numbered(10, partitions=2))
+    return made
+
+
+CHANGED: list[tuple[dict[str, Any], str]] = [
+    ({"ranges": (PartitionRange(0, 0, 6, None),)}, "ends at 6 in partition 0 of .*, and the log at 5"),
+    # Nothing to read, and to be committed where a group begins.
+    ({"ranges": (PartitionRange(1, 900, 900, None),)}, "ends at 900 in partition 1 of .*, and the log at 5"),
+    ({"ranges": (PartitionRange(2, 0, 1, None),), "topic_partitions": 3}, "has partition 2, and topic .* 0 to 1"),
+    ({"topic_id": "another"}, "was made anew since it was planned"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), CHANGED, ids=[said for _, said in CHANGED])
+def test_what_the_topic_does_not_have_is_refused(bench: Bench, changes: dict[str, Any], said: str) -> None:
+    plan: Plan = replace(bench.plan(), **changes)
+    with Positions(bench.settings) as positions, pytest.raises(StalePlanError, match=said):
+        check_in_log(positions, plan)
+    with pytest.raises(StalePlanError, match=said):
+        bench.checkpoint(plan)
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
+
+
+def test_a_topic_that_has_grown_still_has_what_was_planned(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(5))
+    plan = bench.plan()
+    admin = AdminClient(bench.settings)
+    admin.create_partitions([NewPartitions(bench.topic, 2)])[bench.topic].result(30)
+    fill(bench.bootstrap, bench.topic, numbered(5))
+    with Positions(bench.settings) as positions:
+        check_in_log(positions, plan)
