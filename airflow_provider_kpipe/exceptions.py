@@ -58,5 +58,9 @@ class IncompleteRunError(KpipeError):
     retriable: ClassVar[bool] = True
 
 
+class TooManyFaultsError(KpipeError):
+    """Too large a share of a run's records could not pass."""
+
+
 class YieldedRunError(KpipeError):
     """Partitions were given up for good: to a newer run, or because the run had had its time."""

@@ -126,7 +126,9 @@ class KafkaPipeline(Document):
     """dead_letter, skip, stop_partition, stop_pipeline, or the import path of a function that chooses one. By
     default a dead letter where there is a topic for it, and otherwise the partition stops."""
     max_dead_letters: int | None = None
-    max_dead_letter_ratio: float | None = None
+    """One more in a run stops it; None is no limit."""
+    max_dead_letter_ratio: float | None = 0.5
+    """A larger share of faults, skipped ones too, among at least 100 records of a run stops it; None is no limit."""
     partitions: PartitionScaling = field(default_factory=PartitionScaling)
     chunk_records: int = 500_000
     chunk_seconds: float = 3.0

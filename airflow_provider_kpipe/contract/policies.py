@@ -92,13 +92,19 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterBudget:
-    """How many dead letters one run may write before it stops the pipeline instead of flooding the topic."""
+    """How many records of one run may fault before it stops the pipeline instead of flooding the topic.
+
+    The ratio is that of the records which became dead letters, or were skipped, to those which were read. It counts at
+    the end of a chunk, and before only where so many have faulted that the chunk would have to go on for long.
+    """
 
     max_dead_letters: int | None = None
     max_dead_letter_ratio: float | None = None
 
     # A ratio says nothing about the first few records.
     SMALLEST_SAMPLE = 100
+    # More than are sent before a producer without transactions can be told to drop them would be a flood.
+    FLOOD = 1_000
 
     def __post_init__(self) -> None:
         most, ratio = self.max_dead_letters, self.max_dead_letter_ratio
@@ -111,14 +117,27 @@ class DeadLetterBudget:
     def limits(self) -> bool:
         return self.max_dead_letters is not None or self.max_dead_letter_ratio is not None
 
-    def exceeded_by(self, dead_letters: int, read: int) -> str | None:
-        """What `dead_letters` among `read` records are too many for, in words."""
+    def exceeded_by(self, dead_letters: int, read: int, skipped: int = 0) -> str | None:
+        """What so many faults among `read` records are too many for, in words."""
         if self.max_dead_letters is not None and dead_letters > self.max_dead_letters:
             return f"more than max_dead_letters={self.max_dead_letters} dead letters in this run"
-        ratio = self.max_dead_letter_ratio
-        if ratio is not None and read >= self.SMALLEST_SAMPLE and dead_letters > ratio * read:
-            return f"{dead_letters} dead letters among {read} records are more than max_dead_letter_ratio={ratio}"
+        if read >= self.SMALLEST_SAMPLE and self.ratio_is_exceeded_by(dead_letters, read, skipped):
+            share = f"{dead_letters + skipped} of {read} records faulted"
+            return f"{share}, more than max_dead_letter_ratio={self.max_dead_letter_ratio} of them"
         return None
+
+    def ratio_is_exceeded_by(self, dead_letters: int, read: int, skipped: int = 0) -> bool:
+        """However small the sample."""
+        return self.max_dead_letter_ratio is not None and dead_letters + skipped > self.max_dead_letter_ratio * read
+
+    def faults_left(self, dead_letters: int, read: int, skipped: int = 0) -> int:
+        """How many more records may fault in the midst of a chunk, whatever becomes of those between them."""
+        left = []
+        if self.max_dead_letters is not None:
+            left.append(self.max_dead_letters - dead_letters)
+        if self.max_dead_letter_ratio is not None:
+            left.append(int(self.max_dead_letter_ratio * read) + self.FLOOD - dead_letters - skipped)
+        return min(left)
 
 
 def check_on_fault(on_fault: str | None, has_dead_letter: bool) -> None:

@@ -69,8 +69,19 @@ class KpipeCheckpointOperator(BaseOperator):
                 "end; what they had completed is committed, and the next run goes on from there. First: "
                 f"partition {stopped[0].partition}: {stopped[0].reason or 'not finished'}"
             )
+        self.check_faults(checkpoint)
         record(context, RECORD_KEY, plan, document)
         return document
+
+    def check_faults(self, checkpoint: Checkpoint) -> None:
+        """A run that was read to its end is no success where hardly anything passed."""
+        counts = checkpoint.totals
+        reason = self.pipeline.budget.exceeded_by(counts.dead_lettered, counts.read, counts.skipped)
+        if reason is not None:
+            raise AirflowFailException(
+                f"{reason}; every range of {checkpoint.topic!r} was read to its end, and that is committed: mend the "
+                "cause, then redrive the dead letters, or read what was skipped again with a backfill"
+            )
 
     def report(self, checkpoint: Checkpoint) -> None:
         for each in checkpoint.partitions:

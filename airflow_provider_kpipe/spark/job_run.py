@@ -14,8 +14,8 @@ from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.exceptions import IncompleteRunError, YieldedRunError
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.exceptions import IncompleteRunError, TooManyFaultsError, YieldedRunError
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
@@ -79,13 +79,21 @@ class JobRun:
         return progress
 
     def check(self, progress: Sequence[PartitionProgress]) -> None:
-        """Raise unless every range was read to its end."""
+        """Raise unless every range was read to its end, and enough of it passed."""
         unfinished = [each for each in progress if not each.complete]
         if unfinished:
             kind = YieldedRunError if all(map(self._is_given_up, unfinished)) else IncompleteRunError
             raise kind(_unfinished(self._job.plan, unfinished)) from self._failure
         if self._failure is not None:
             log.warning("Spark failed after every range had been read to its end: %s", self._failure)
+        # Workers that came to their end at one time have not seen each other's.
+        counts = sum((each.counts for each in progress), Counts())
+        reason = self._job.pipeline.budget.exceeded_by(counts.dead_lettered, counts.read, counts.skipped)
+        if reason is not None:
+            raise TooManyFaultsError(
+                f"{reason}; every range of {self._job.plan.topic!r} was read to its end: mend the cause, then redrive "
+                "the dead letters, or read what was skipped again with a backfill"
+            )
 
     def stop(self) -> None:
         """Let the partitions yield, then end the job, whether they have or not, and what it has left open."""

@@ -120,6 +120,10 @@ class PipelineStoppedError(PartitionStoppedError):
     """The partition cannot go on, and no other partition of the run should."""
 
 
+class BudgetExceededError(Exception):
+    """Too many records of the run have faulted: the chunk is given up, and no partition goes on."""
+
+
 class UnwritableRecordError(Exception):
     """The record cannot be written as it is; the cause says why."""
 

@@ -30,10 +30,11 @@ class FaultPolicy:
         # What was to be a dead letter and could not be written is nobody's choice any more: it must not be passed over.
         action = "dead_letter" if fault.kind == "dead_letter" else self._choose(fault, message)
         if action == "dead_letter":
-            self._watch.allow_dead_letter(message.offset())
+            self._watch.allow_fault(as_dead_letter=True)
             self._dead_letters.take(message, fault)
             counts.dead_lettered += 1
         elif action == "skip":
+            self._watch.allow_fault(as_dead_letter=False)
             counts.skipped += 1
         elif action == "stop_pipeline":
             raise PipelineStoppedError(_named(message, fault), message.offset())

@@ -38,3 +38,8 @@ class Lanes(tuple[Lane, ...]):
         if isinstance(stop, PipelineStoppedError):
             for other in self.working:
                 other.end("stopped", f"partition {self.current.partition} stopped the pipeline: {stop}")
+
+    def stop_all(self, stop: PartitionStoppedError) -> None:
+        """Each where it stands."""
+        for lane in self.working:
+            lane.stop(stop)

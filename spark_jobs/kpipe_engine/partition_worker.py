@@ -15,7 +15,7 @@ from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
 from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import PartitionStoppedError, RefusedError
+from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError, PipelineStoppedError, RefusedError
 from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler
@@ -49,7 +49,9 @@ class PartitionWorker:
             settings.destination, job, ranges[0], self.source, self.ownership, self.admission
         )
         self.events = choose_events(job, settings.destination)
-        self.watch = choose_watch(job, settings.source, ranges, lambda: [lane.counts for lane in self.lanes])
+        self.watch = choose_watch(
+            job, settings.source, self.source, ranges, lambda: [lane.counts for lane in self.lanes]
+        )
         destination = Destination(job.pipeline.destination, self.delivery)
         faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
@@ -104,7 +106,15 @@ class PartitionWorker:
         waits = min((lane.handler.waits for lane in lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
         self.delivery.begin()
-        self.fill(Chunk(self.pipeline.chunk_records, self.pipeline.chunk_seconds, self.orders), lanes)
+        try:
+            self.watch.look()
+            self.fill(Chunk(self.pipeline.chunk_records, self.pipeline.chunk_seconds, self.orders), lanes)
+            self.watch.check()
+        except PartitionStoppedError as stop:
+            self.lanes.stop_all(stop)
+        except BudgetExceededError as excess:
+            self.give_chunk_up()
+            self.lanes.stop_all(PipelineStoppedError(str(excess)))
         if reason := self.orders.reason:
             self.yield_all(reason)
         self.store()
@@ -115,7 +125,6 @@ class PartitionWorker:
                 return
             self.lanes.current, begun = lane, time.monotonic()
             try:
-                self.watch.look()
                 if not lane.handler.waits:
                     self.admit(lane, chunk)
             except RefusedError:
@@ -156,13 +165,17 @@ class PartitionWorker:
         """Give the partitions up: with what is in flight, or without it."""
         drains = self.pipeline.partitions.drains
         if not drains:
-            self.recovery.forget_chunk()
-            self.delivery.begin()
+            self.give_chunk_up()
         for lane in self.lanes.working:
             if lane.handled < lane.range.end:
                 if drains:
                     self.events.tell("draining", lane, reason=reason)
                 lane.end("yielded", reason)
+
+    def give_chunk_up(self) -> None:
+        """Nothing of it is kept, but what was sent without a transaction. An empty one is open in its place."""
+        self.recovery.forget_chunk()
+        self.delivery.begin()
 
     def pause(self) -> None:
         self.source.pause()

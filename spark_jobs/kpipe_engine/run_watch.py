@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
-
-from confluent_kafka import TopicPartition
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget
-from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
-from airflow_provider_kpipe.contract.strict_json import DocumentError
-from kpipe_engine.clients import ANSWER_SECONDS, Settings, group_reader
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.clients import Settings
+from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
+from kpipe_engine.others import Others
+from kpipe_engine.source import Source
 
 OwnCounts = Callable[[], Sequence[Counts]]
 
 
 class RunWatch(Protocol):
-    """Looks at the run between chunks."""
+    """Looks at the run, once before each chunk and where too much has faulted."""
 
     def look(self) -> None:
-        """Yield, by raising, if another partition has stopped the pipeline."""
+        """Stop, by raising, if another partition has stopped the pipeline."""
 
-    def allow_dead_letter(self, source_offset: int) -> None:
-        """Stop the pipeline, by raising, in front of a dead letter that is one too many for the run."""
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
+        """Give the chunk up, by raising, in front of a fault that is one too many for the run."""
+
+    def check(self) -> None:
+        """Give the chunk up, by raising, if too many of the records up to its end have faulted."""
 
     def close(self) -> None:
         """Look no more."""
@@ -37,68 +39,96 @@ class NoWatch:
     def look(self) -> None:
         """There is nothing to see."""
 
-    def allow_dead_letter(self, source_offset: int) -> None:
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
         """There is no limit."""
+
+    def check(self) -> None:
+        """There is none at the end of a chunk either."""
 
     def close(self) -> None:
         """Nothing is held."""
 
 
 class SharedWatch:
-    """Reads the progress that all others at work on the run have stored, which works on any cluster manager.
+    """Compares what has faulted with what the run may have, and heeds a partition that stops the pipeline.
 
-    Pieces of a partition store theirs in groups of their own, so there is a reader for each slot.
+    :param slots: those whose pieces are looked at before each chunk; the others only where too much has faulted
     """
 
-    def __init__(self, job: Job, settings: Settings, own: Sequence[PartitionRange], own_counts: OwnCounts) -> None:
-        self._plan, self._attempt = job.plan, job.attempt
-        self._budget: DeadLetterBudget = job.pipeline.budget
+    def __init__(self, others: Others, slots: Collection[int], budget: DeadLetterBudget, own_counts: OwnCounts) -> None:
+        self._others, self._slots = others, slots
+        self._budget = budget
         self._own_counts = own_counts
-        mine = {(each.partition, each.slot) for each in own}
-        self._others: dict[int, list[TopicPartition]] = {}
-        for piece in (piece for planned in job.plan.pending for piece in planned.pieces):
-            if (piece.partition, piece.slot) not in mine:
-                self._others.setdefault(piece.slot, []).append(TopicPartition(job.plan.topic, piece.partition))
-        self._readers = {slot: group_reader(settings, job.plan, slot) for slot in self._others}
-        self._elsewhere = Counts()
+        self._has_looked_everywhere = False
+        # So many more records may fault, whatever the others do. It only ever errs on the side of counting again.
+        self._left = 0
 
     def look(self) -> None:
-        elsewhere = Counts()
-        for slot, reader in self._readers.items():
-            for stored in reader.committed(self._others[slot], timeout=ANSWER_SECONDS):
-                progress = _progress_in(stored)
-                if progress is None or not progress.is_of(self._plan.run_key, self._plan.created_at):
-                    continue
-                if progress.stops_attempt == self._attempt:
-                    raise PartitionStoppedError(f"partition {stored.partition} stopped the pipeline: {progress.reason}")
-                elsewhere += progress.counts
-        self._elsewhere = elsewhere
+        self._others.look(self._slots)
+        self._has_looked_everywhere, self._left = False, 0
+        if (stopped := self._others.stopped) is not None:
+            partition, reason = stopped
+            raise PartitionStoppedError(f"partition {partition} stopped the pipeline: {reason}")
 
-    def allow_dead_letter(self, source_offset: int) -> None:
-        so_far = sum(self._own_counts(), self._elsewhere)
-        reason = self._budget.exceeded_by(so_far.dead_lettered + 1, so_far.read + 1)
-        if reason:
-            raise PipelineStoppedError(
-                f"offset {source_offset}: {reason}; what is stored stays stored: mend the cause or raise the limit, "
-                "then run again",
-                source_offset,
-            )
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self._left = self._count_left() - 1
+        if self._left < 0 and self._look_everywhere():
+            self._left = self._count_left() - 1
+        if self._left < 0:
+            one_more = Counts(read=1, dead_lettered=1) if as_dead_letter else Counts(read=1, skipped=1)
+            self._give_up(self._so_far + one_more)
+
+    def check(self) -> None:
+        # Where no worker has too many of its own, the run has not either.
+        if self._budget.ratio_is_exceeded_by(*_of(self._own)):
+            self._look_everywhere()
+            self._give_up(self._so_far)
 
     def close(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
+        self._others.close()
+
+    @property
+    def _own(self) -> Counts:
+        return sum(self._own_counts(), Counts())
+
+    @property
+    def _so_far(self) -> Counts:
+        return self._own + self._others.counts
+
+    def _count_left(self) -> int:
+        return self._budget.faults_left(*_of(self._so_far))
+
+    def _look_everywhere(self) -> bool:
+        """Once in a chunk; says whether this was the time."""
+        if self._has_looked_everywhere:
+            return False
+        self._has_looked_everywhere = True
+        self._others.look()
+        return True
+
+    def _give_up(self, counts: Counts) -> None:
+        if (reason := self._budget.exceeded_by(*_of(counts))) is not None:
+            raise BudgetExceededError(
+                f"{reason}: the chunk in which that was found is given up, and what was stored before it stays; mend "
+                "the cause or raise the limit, then run again"
+            )
 
 
-def _progress_in(stored: TopicPartition) -> StoredProgress | None:
-    try:
-        return StoredProgress.read_text(stored.metadata, f"partition {stored.partition}")
-    except DocumentError as error:
-        raise PartitionStoppedError(f"what the run has counted is not known: {error}") from error
+def _of(counts: Counts) -> tuple[int, int, int]:
+    return counts.dead_lettered, counts.read, counts.skipped
 
 
-def choose_watch(job: Job, settings: Settings, own: Sequence[PartitionRange], own_counts: OwnCounts) -> RunWatch:
-    """Looking costs a request for each chunk, so it is done only where something depends on it."""
-    may_stop_all = job.pipeline.fault_action not in ("dead_letter", "skip", "stop_partition")
-    if may_stop_all or job.pipeline.budget.limits:
-        return SharedWatch(job, settings, own, own_counts)
-    return NoWatch()
+def choose_watch(
+    job: Job, settings: Settings, source: Source, own: Sequence[PartitionRange], own_counts: OwnCounts
+) -> RunWatch:
+    """A look costs a request to each group that holds progress: no worker looks for what cannot happen."""
+    action, budget = job.pipeline.fault_action, job.pipeline.budget
+    passes = action in ("dead_letter", "skip")
+    if action == "stop_partition" or (passes and not budget.limits):
+        return NoWatch()
+    others = Others(job, settings, source, own)
+    # Only a share can be known to be within its limit from what a worker has seen itself.
+    local = passes and budget.max_dead_letters is None
+    return SharedWatch(others, {own[0].slot} if local else others.slots, budget, own_counts)

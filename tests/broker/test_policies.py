@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pipelines import Bench
@@ -14,6 +15,7 @@ from topics import Sent, committed, fill, numbered, read_all
 from airflow_provider_kpipe import KafkaDeadLetter, PartitionScaling
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
@@ -177,9 +179,10 @@ def test_too_many_dead_letters_stop_the_pipeline_and_what_is_stored_stays(
 
     flooded, other = bench.work(plan, 1, 0)
 
-    assert (flooded.next_offset, flooded.counts.dead_lettered) == (3, 3)
+    assert (flooded.next_offset, flooded.counts.dead_lettered) == (0, 0)
     assert "more than max_dead_letters=3 dead letters in this run" in (flooded.reason or "")
-    assert len(read_all(bench.bootstrap, bench.dead)) == 3
+    # Without a transaction, what has been sent cannot be taken back.
+    assert len(read_all(bench.bootstrap, bench.dead)) <= (0 if delivery == "exactly_once" else 3)
     assert (other.next_offset, other.complete) == (0, False)
     assert "partition 1 stopped the pipeline" in (other.reason or "")
     # The next attempt at the run is not held back by what stopped this one.
@@ -189,7 +192,7 @@ def test_too_many_dead_letters_stop_the_pipeline_and_what_is_stored_stays(
 
 def test_the_budget_counts_the_dead_letters_of_all_partitions(broker: SandboxBroker) -> None:
     bench = Bench.make(
-        broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"], max_dead_letters=5, chunk_records=2
+        broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"], max_dead_letters=5, chunk_records=1
     )
     broken = [type(each)(b"{broken", each.key, each.partition) for each in numbered(8, partitions=2)]
     fill(bench.bootstrap, bench.topic, broken)
@@ -203,14 +206,80 @@ def test_the_budget_counts_the_partitions_that_share_a_writer(broker: SandboxBro
     bench = Bench.make(broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"], max_dead_letters=5)
     fill(bench.bootstrap, bench.topic, [Sent(b"{broken", partition=number % 2) for number in range(8)])
     first, second = bench.worker(bench.plan(), 0, 1).run()
-    assert (first.counts.dead_lettered, second.counts.dead_lettered) == (4, 1)
-    assert len(read_all(bench.bootstrap, bench.dead)) == 5
+    assert (first.counts.dead_lettered, second.counts.dead_lettered) == (0, 0)
+    assert "more than max_dead_letters=5" in (first.reason or "")
+    assert second.reason == first.reason
+    assert read_all(bench.bootstrap, bench.dead) == []
+
+
+@both_deliveries
+@pytest.mark.parametrize("records", [400, 6_000], ids=["at the end of a chunk", "in the midst of it"])
+@pytest.mark.parametrize("policy", ["dead_letter", "skip"])
+def test_a_run_in_which_everything_faults_stops_and_keeps_nothing(
+    broker: SandboxBroker, policy: str, records: int, delivery: Delivery
+) -> None:
+    bench = Bench.make(
+        broker.bootstrap_servers, partitions=2, delivery=delivery, segments=["faulty_kit:fails"], on_fault=policy
+    )
+    fill(bench.bootstrap, bench.topic, numbered(records, partitions=2))
+    plan = bench.plan()
+
+    first, other = bench.work(plan, 0, 1)
+
+    assert (first.state, first.next_offset, first.counts) == ("stopped", 0, Counts())
+    assert "records faulted, more than max_dead_letter_ratio=0.5 of them" in (first.reason or "")
+    assert (other.state, other.next_offset) == ("stopped", 0)
+    assert "partition 0 stopped the pipeline" in (other.reason or "")
+    # Without a transaction, what has been sent cannot be taken back.
+    assert len(read_all(bench.bootstrap, bench.dead)) <= (0 if delivery == "exactly_once" else 2_500)
+    assert not bench.checkpoint(plan).complete
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
+
+
+def test_what_was_stored_before_the_chunk_that_broke_the_budget_stays(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:fails_from_hundred"], chunk_records=50)
+    fill(bench.bootstrap, bench.topic, numbered(400))
+    (progress,) = bench.work(bench.plan())
+    assert (progress.next_offset, progress.counts) == (200, Counts(read=200, written=100, dead_lettered=100))
+    assert "150 of 250 records faulted" in (progress.reason or "")
+    assert ids(bench, bench.dead) == list(range(100, 200))
+
+
+@pytest.mark.parametrize(
+    ("segment", "spec", "records"),
+    [
+        ("faulty_kit:odd_ones_fail", {}, 400),
+        ("faulty_kit:fails", {}, 99),
+        ("faulty_kit:fails", {"max_dead_letter_ratio": None}, 400),
+        ("orders_kit:drop", {}, 400),
+    ],
+    ids=["just half of them fault", "too few to tell", "no limit", "all are filtered"],
+)
+def test_a_run_within_its_budget_comes_to_its_end(
+    broker: SandboxBroker, segment: str, spec: dict[str, Any], records: int
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=[segment], **spec)
+    fill(bench.bootstrap, bench.topic, numbered(records))
+    (progress,) = bench.work(bench.plan())
+    assert (progress.complete, progress.counts.read) == (True, records)
+
+
+@pytest.mark.parametrize("sizes", [(60, 60), (300, 300)], ids=["small partitions", "large partitions"])
+def test_the_share_is_that_of_the_whole_run(broker: SandboxBroker, sizes: tuple[int, int]) -> None:
+    """One partition of two is broken: not more than half; but all of both is, however small each may be."""
+    passes = Bench.make(broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"])
+    fill(passes.bootstrap, passes.topic, [Sent(b'{"id": 1}', partition=0) for _ in range(sizes[0])])
+    fill(passes.bootstrap, passes.topic, [Sent(b"{broken", partition=1) for _ in range(sizes[1])])
+    assert all(each.complete for each in passes.work(passes.plan(), 0, 1))
+
+    stops = Bench.make(broker.bootstrap_servers, partitions=2, segments=["orders_kit:parse"])
+    fill(stops.bootstrap, stops.topic, [Sent(b"{broken", partition=at) for at in (0, 1) for _ in range(sizes[at])])
+    assert not all(each.complete for each in stops.work(stops.plan(), 0, 1))
 
 
 def test_a_ratio_of_dead_letters_stops_the_pipeline(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], max_dead_letter_ratio=0.2)
     fill(bench.bootstrap, bench.topic, numbered(400))
     (progress,) = bench.work(bench.plan())
-    assert not progress.complete
-    assert progress.next_offset == 99
+    assert (progress.complete, progress.next_offset) == (False, 0)
     assert "more than max_dead_letter_ratio=0.2" in (progress.reason or "")

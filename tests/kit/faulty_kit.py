@@ -16,6 +16,12 @@ def odd_ones_fail(record: Any) -> Any:
     return record
 
 
+def fails_from_hundred(record: Any) -> Any:
+    if json.loads(record.value)["id"] >= 100:
+        raise ValueError("since the last deploy")
+    return record
+
+
 class FailsTwice:
     """Passes at the third try of each record."""
 

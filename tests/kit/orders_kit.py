@@ -12,6 +12,10 @@ def untouched(record: Any) -> Any:
     return record
 
 
+def drop(record: Any) -> None:
+    """All are filtered."""
+
+
 def parse(record: Any) -> Any:
     record.value = json.dumps({**json.loads(record.value), "seen": True}).encode()
     return record

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -106,6 +107,27 @@ def test_a_run_that_stopped_half_way_is_recorded_and_then_fails_for_good(
         failure.value
     )
     assert "partition 1: offset 4: no dead-letter topic" in str(failure.value)
+    assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        (Counts(read=60, dead_lettered=60), "120 of 120 records faulted, more than max_dead_letter_ratio=0.5"),
+        (Counts(read=60, skipped=60), "120 of 120 records faulted, more than max_dead_letter_ratio=0.5"),
+        (Counts(read=60, written=30, dead_lettered=30), None),
+        (Counts(read=60, filtered=60), None),
+        (Counts(read=49, dead_lettered=49), None),
+    ],
+    ids=["dead letters", "skipped", "half of them", "all filtered", "too few to tell"],
+)
+def test_a_run_that_came_to_its_end_with_hardly_a_record_passed_is_committed_and_fails(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any, counts: Counts, said: str | None
+) -> None:
+    made = checkpoint(*(PartitionCheckpoint(at, 0, 60, 60, True, None, counts) for at in (0, 1)))
+    answer(made)
+    with nullcontext() if said is None else pytest.raises(AirflowFailException, match=said):
+        execute(plan((0, 60), (0, 60)).to_json())
     assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
 
 

@@ -151,6 +151,16 @@ def test_a_run_that_came_to_its_end_returns_its_progress(run: Any, plan: MakePla
     assert context["ti"].pushed == {PROGRESS_KEY: result}
 
 
+def test_a_run_in_which_hardly_a_record_passed_fails(
+    run: Any, plan: MakePlan, world: World, context: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulted = [PartitionProgress(each, 60, Counts(read=60, dead_lettered=60)) for each in plan((0, 60), (0, 60)).ranges]
+    monkeypatch.setattr(world, "progress", lambda plan: faulted)
+    with pytest.raises(AirflowFailException, match=r"120 of 120 records faulted, more than max_dead_letter_ratio=0\.5"):
+        run(plan((0, 60), (0, 60)))
+    assert [each["dead_lettered"] for each in context["ti"].pushed[PROGRESS_KEY]["partitions"]] == [60, 60]
+
+
 def test_partitions_that_were_not_finished_fail_the_run_and_are_named(
     run: Any, plan: MakePlan, world: World, context: Any
 ) -> None:
