@@ -1,4 +1,4 @@
-"""Fits a producer to the topics it writes to."""
+"""Fits a producer to the topics it writes to, by what they are set to."""
 
 from __future__ import annotations
 
@@ -38,9 +38,18 @@ def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[st
     return {**fitted, **settings}
 
 
-def _limits(settings: Mapping[str, str], topics: Iterable[str]) -> list[int]:
+def topic_settings(settings: Mapping[str, str], topics: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What each topic is set to, defaults included; raises where that may not be read."""
     admin = AdminClient({"log_level": 3, **settings})
     asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    answers = [future.result() for future in admin.describe_configs(asked, request_timeout=ANSWER_SECONDS).values()]
+    answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS)
+    return {
+        resource.name: {name: entry.value for name, entry in future.result().items()}
+        for resource, future in answers.items()
+    }
+
+
+def _limits(settings: Mapping[str, str], topics: Iterable[str]) -> list[int]:
     # librdkafka takes no limit below 1,000 bytes.
-    return [max(1_000 + OVERHEAD_BYTES, int(answer[LIMIT].value)) for answer in answers if LIMIT in answer]
+    found = topic_settings(settings, topics).values()
+    return [max(1_000 + OVERHEAD_BYTES, int(each[LIMIT])) for each in found if LIMIT in each]

@@ -14,6 +14,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
+from airflow_provider_kpipe.kafka.retention import check_retention
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.handover import run_key_of
@@ -97,6 +98,7 @@ class KpipePlanOperator(BaseOperator):
         )
         written_to = KpipeHook(self.pipeline.destination_conn_id).get_conn()
         check_written_topics(self.pipeline, written_to, plan.topic_partitions)
+        check_retention(self.pipeline, settings, written_to, plan)
         return plan
 
     def published(self, context: Context) -> dict[int, int]:

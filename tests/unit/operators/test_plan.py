@@ -39,6 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> list[dict[str, Any
 
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(module, "check_written_topics", lambda pipeline, settings, partitions: None)
+    monkeypatch.setattr(module, "check_retention", lambda pipeline, source, written_to, plan: None)
     monkeypatch.setattr(module, "make_plan", make)
     return calls
 
@@ -138,6 +139,17 @@ def test_a_plan_is_asked_for_under_the_key_of_its_run(operator: Any, context: An
     ((call),) = asked
     assert (call["run_key"], call["publish"], call["dry_run"]) == ("dag/manual__2026/orders.plan", True, True)
     assert Plan.from_json(returned).created_at == call["created_at"]
+
+
+def test_a_plan_whose_outputs_would_not_be_kept_fails(
+    operator: Any, context: Any, asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pipeline: KafkaPipeline, source: Any, written_to: Any, plan: Plan) -> None:
+        raise PlanError(f"all {plan.offsets_planned} would be deleted")
+
+    monkeypatch.setattr(module, "check_retention", refuse)
+    with pytest.raises(AirflowFailException, match="all 10 would be deleted"):
+        operator().execute(context)
 
 
 def test_a_retry_has_the_plan_of_the_first_try(operator: Any, context: Any, asked: Any) -> None:

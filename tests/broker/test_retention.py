@@ -1,0 +1,108 @@
+"""Outputs that keep an old timestamp, and topics whose retention looks at it: a plan says so before they vanish."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pipelines import Bench
+from topics import Sent, fill
+
+from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination
+from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.retention import check_retention
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+
+HOUR = 3_600_000
+KEEPS_A_DAY = {"retention.ms": str(24 * HOUR)}
+KEEPS_ALL = {"retention.ms": "-1"}
+
+
+def make(
+    broker: SandboxBroker, old: int, young: int, *, out: dict[str, str], dead: dict[str, str], **more: Any
+) -> Bench:
+    """A topic with records of 48 hours ago, then of an hour ago, in each of two partitions."""
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, topic_config=KEEPS_ALL)
+    create_topics(bench.bootstrap, f"{bench.topic}.kept", partitions=2, config=out)
+    create_topics(bench.bootstrap, f"{bench.topic}.lost", config=dead)
+    now = int(time.time() * 1000)
+    ages = [48] * old + [1] * young
+    sent = [Sent(partition=at, timestamp=now - age * HOUR) for age in ages for at in (0, 1)]
+    fill(bench.bootstrap, bench.topic, sent)
+    written = KafkaDestination(f"{bench.topic}.kept", **more)
+    return replace(
+        bench,
+        pipeline=replace(bench.pipeline, destination=written, dead_letter=KafkaDeadLetter(f"{bench.topic}.lost")),
+    )
+
+
+def check(bench: Bench, **wishes: Any) -> None:
+    check_retention(bench.pipeline, bench.settings, bench.settings, bench.plan(**wishes))
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def test_a_window_of_which_nothing_would_be_left_is_refused(broker: SandboxBroker) -> None:
+    bench = make(broker, 20, 5, out=KEEPS_A_DAY, dead=KEEPS_ALL)
+    with pytest.raises(PlanError) as refusal:
+        check(bench, start=Explicit({0: 0, 1: 3}), end=Explicit({0: 20, 1: 10}))
+    assert "all 27 records of the plan are older than retention.ms=86400000 (24.0 hours)" in str(refusal.value)
+    assert "keep_timestamp=False, or give the topic a longer retention" in str(refusal.value)
+
+
+def test_what_of_a_window_would_vanish_is_told_with_the_remedy(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    check(make(broker, 20, 5, out=KEEPS_A_DAY, dead=KEEPS_ALL))
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert "Up to 40 of 50 records are older than retention.ms=86400000 (24.0 hours)" in told
+    assert "keep_timestamp=False" in told
+
+
+def test_dead_letters_keep_their_timestamp_whatever_outputs_do(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make(broker, 20, 0, out=KEEPS_A_DAY, dead=KEEPS_A_DAY, keep_timestamp=False)
+    check(bench)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert f"of '{bench.topic}.lost': the broker would delete their dead letters" in told
+
+
+@pytest.mark.parametrize(
+    ("old", "young", "out", "more"),
+    [
+        (20, 5, KEEPS_ALL, {}),
+        (20, 5, KEEPS_A_DAY, {"keep_timestamp": False}),
+        (20, 5, {**KEEPS_A_DAY, "message.timestamp.type": "LogAppendTime"}, {}),
+        (20, 5, {**KEEPS_A_DAY, "cleanup.policy": "compact"}, {}),
+        (0, 5, KEEPS_A_DAY, {}),
+        (0, 0, KEEPS_A_DAY, {}),
+    ],
+    ids=["kept for ever", "time of writing", "time of the broker", "compacted", "young", "nothing to read"],
+)
+def test_what_stays_is_not_spoken_of(
+    broker: SandboxBroker,
+    caplog: pytest.LogCaptureFixture,
+    old: int,
+    young: int,
+    out: dict[str, str],
+    more: dict[str, Any],
+) -> None:
+    check(make(broker, old, young, out=out, dead=KEEPS_ALL, **more))
+    assert [each.getMessage() for each in caplog.records if each.name.endswith("retention")] == []
+
+
+def test_a_retention_that_may_not_be_read_is_taken_for_long(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make(broker, 20, 0, out=KEEPS_A_DAY, dead=KEEPS_ALL)
+    missing = replace(bench.pipeline, destination=KafkaDestination("not-there"), dead_letter=None)
+    check_retention(missing, bench.settings, bench.settings, bench.plan())
+    assert "the retention of the topics cannot be read" in caplog.text
