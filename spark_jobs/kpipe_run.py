@@ -90,7 +90,7 @@ def work(packed: str, settings: str, tasks: Iterator[Task]) -> Iterator[str]:
     number = spark_task.taskAttemptId() if spark_task else 0
     for task in tasks:
         for progress in run_task(packed, settings, task, number):
-            yield json.dumps(progress.to_json())
+            yield json.dumps(progress)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ LONGEST_TOPIC = 249
 _TOPIC = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}")
 # The broker ends a transaction after 15 minutes (transaction.max.timeout.ms); a chunk is one transaction.
 LONGEST_CHUNK_SECONDS = 600
+# Kafka clients with full queues and their threads take about half of it.
+LEAST_WORKER_MEMORY_MB = 512
 
 
 class PipelineError(ValueError):
@@ -132,6 +134,8 @@ class KafkaPipeline(Document):
     partitions: PartitionScaling = field(default_factory=PartitionScaling)
     chunk_records: int = 500_000
     chunk_seconds: float = 3.0
+    worker_memory_mb: int | None = 4_096
+    """What a worker process may take for its data; None is no limit."""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -147,6 +151,7 @@ class KafkaPipeline(Document):
         DeadLetterBudget(self.max_dead_letters, self.max_dead_letter_ratio)
         self._check_topics()
         self._check_chunk()
+        self._check_worker()
         if self.delivery == "exactly_once" and self.destination_conn_id != self.source.conn_id:
             raise PipelineError(
                 f"pipeline {self.name!r} asks for exactly_once from connection {self.source.conn_id!r} to "
@@ -209,6 +214,14 @@ class KafkaPipeline(Document):
             raise PipelineError(
                 f"chunk_seconds={seconds!r}: choose between 0 and {LONGEST_CHUNK_SECONDS}; "
                 "the broker aborts transactions of 15 minutes"
+            )
+
+    def _check_worker(self) -> None:
+        memory = self.worker_memory_mb
+        if memory is not None and (type(memory) is not int or memory < LEAST_WORKER_MEMORY_MB):
+            raise PipelineError(
+                f"worker_memory_mb={memory!r}: use a whole number of megabytes from {LEAST_WORKER_MEMORY_MB}, or None "
+                "for no limit"
             )
 
 

@@ -37,12 +37,14 @@ class BatchHandler:
         # What has passed behind a record whose time has not come, by offset: it is not called for again.
         self._ahead: dict[int, list[Row]] = {}
 
+    def open(self) -> None:
+        self._segments.open()
+
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """All of them, whatever the clock says, or those before a record whose next try is not due yet."""
         if not messages:
             return 0
         self._segments.count_into(counts.named)
-        self._segments.open()
         named = dict(counts.named)
         try:
             handled = self._handle(messages, counts, known_faults, until)

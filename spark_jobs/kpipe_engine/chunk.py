@@ -14,16 +14,22 @@ class Chunk:
     """Fills up. It is full, too, once there is an order to yield."""
 
     def __init__(self, records: int, seconds: float, orders: YieldOrders) -> None:
-        self._left, self._seconds, self._orders = records, seconds, orders
+        self._records, self._seconds, self._orders = records, seconds, orders
+        self.handled = 0
         self._until = math.inf
         self._is_closed = False
 
     @property
     def is_full(self) -> bool:
-        return self._is_closed or self._left <= 0 or time.monotonic() >= self._until or self._orders.reason is not None
+        return (
+            self._is_closed
+            or self.handled >= self._records
+            or time.monotonic() >= self._until
+            or self._orders.reason is not None
+        )
 
     def room(self, most: int) -> int:
-        return min(self._left, most)
+        return min(self._records - self.handled, most)
 
     def until_after(self, messages: Sequence[Any]) -> float:
         """When the chunk ends. The clock runs from the first record on: a chunk should not end empty because a
@@ -34,5 +40,5 @@ class Chunk:
 
     def add(self, handled: int, of: int) -> None:
         """Records were handled; if some of what was read was not, nothing more fits."""
-        self._left -= handled
+        self.handled += handled
         self._is_closed = handled < of

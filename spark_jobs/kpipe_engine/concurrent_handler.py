@@ -29,6 +29,9 @@ class ConcurrentHandler:
         # Of records whose time has not come, and of those behind them.
         self._ahead: dict[int, Outcome] = {}
 
+    def open(self) -> None:
+        self._crew.open()
+
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         if not messages:
             return 0

@@ -52,6 +52,7 @@ class ConcurrentContext(SegmentContext):
 class Crew(Protocol):
     """Gives the outcomes in the order of the messages, whatever finished first."""
 
+    def open(self) -> None: ...
     def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]: ...
     def count_into(self, counters: dict[str, int]) -> None: ...
     def close(self) -> None: ...
@@ -66,8 +67,10 @@ class Threads:
         self._segments, self._retries, self._origin, self._orders = segments, retries, origin, orders
         self._threads = ThreadPoolExecutor(at_once, "kpipe-record")
 
-    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
+    def open(self) -> None:
         self._segments.open()
+
+    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
         return list(self._threads.map(partial(self._process, until), messages))
 
     def count_into(self, counters: dict[str, int]) -> None:
@@ -112,8 +115,10 @@ class Coroutines:
         self._retries, self._origin, self._orders = retries, origin, orders
         self._room = asyncio.Semaphore(at_once)
 
-    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
+    def open(self) -> None:
         self._segments.open()
+
+    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
         return self._loop.run_until_complete(self._all(messages, until))
 
     def count_into(self, counters: dict[str, int]) -> None:

@@ -131,6 +131,10 @@ class UnwritableRecordError(Exception):
         return Fault.of(self.__cause__ or self, "kafka", kind)
 
 
+class WorkerDiedError(Exception):
+    """The process that handled a record has died over it."""
+
+
 class NotDueError(Exception):
     """The record is tried again in a later chunk, and nothing behind it goes before it."""
 

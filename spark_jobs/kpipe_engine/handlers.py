@@ -36,6 +36,9 @@ class CopyHandler:
         self._destination = destination
         self._faults = faults
 
+    def open(self) -> None:
+        """There is nothing to open."""
+
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         handled = 0 if known_faults else self._destination.copy_while_taken(messages)
         counts.read += handled
@@ -86,9 +89,11 @@ class SegmentHandler:
         self._origin = origin
         self._orders = orders
 
+    def open(self) -> None:
+        self._segments.open()
+
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         self._segments.count_into(counts.named)
-        self._segments.open()
         clock, orders, named, handled = time.monotonic, self._orders, counts.named, 0
         for message in messages:
             if orders.given or clock() > until:

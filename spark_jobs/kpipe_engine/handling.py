@@ -19,6 +19,9 @@ class Handler(Protocol):
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """How many of the messages were handled before the clock passed `until`."""
 
+    def open(self) -> None:
+        """Import and open what is not open yet: no record is at fault for what goes wrong in here."""
+
     @property
     def waits(self) -> float:
         """For how many seconds the next record should not be tried; waited for between two chunks."""

@@ -10,7 +10,10 @@ from confluent_kafka import KafkaException
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.admission import Admission
+from kpipe_engine.care import Care
+from kpipe_engine.caution import Caution
 from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
 from kpipe_engine.delivery import choose_delivery
@@ -25,6 +28,7 @@ from kpipe_engine.ownership import Ownership
 from kpipe_engine.recovery import Recovery
 from kpipe_engine.run_watch import choose_watch
 from kpipe_engine.source import Source
+from kpipe_engine.whereabouts import At, Whereabouts
 from kpipe_engine.yielding import YieldOrders
 
 READ_RECORDS = 1_000
@@ -39,9 +43,19 @@ class PartitionWorker:
     """
 
     def __init__(
-        self, job: Job, settings: KafkaSettings, ranges: Sequence[PartitionRange], orders: YieldOrders, task: int = 0
+        self,
+        job: Job,
+        settings: KafkaSettings,
+        ranges: Sequence[PartitionRange],
+        orders: YieldOrders,
+        task: int = 0,
+        *,
+        care: Care | None = None,
+        whereabouts: Whereabouts | None = None,
     ) -> None:
         self.pipeline, self.orders = job.pipeline, orders
+        self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
+        self.caution = Caution(self.care.suspicion, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
         self.admission = Admission(self.pause, self.resume)
         self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
@@ -86,6 +100,9 @@ class PartitionWorker:
         # Also on what is complete: it may be another run that completed it.
         before = self.recovery.look(self.lanes.not_revoked)
         ours = self.lanes.ours
+        for lane in ours:
+            lane.learn(self.care.culprits.get(lane.partition, {}))
+            lane.forget_faults()
         self.delivery.begin()
         self.delivery.store(self.ownership.positions(ours))
         if before:
@@ -101,14 +118,16 @@ class PartitionWorker:
 
     def run_chunk(self) -> None:
         """Admit → segments → produce → acknowledge → store."""
-        lanes = self.recovery.next_lanes
+        self.stop_lanes()
+        lanes = self.caution.lanes(self.lanes.working) or self.recovery.next_lanes
         # While all of them wait for a next try, somebody looks at the run now and then.
         waits = min((lane.handler.waits for lane in lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
         self.delivery.begin()
+        self.whereabouts.note_ease(self.caution.is_at_ease)
         try:
             self.watch.look()
-            self.fill(Chunk(self.pipeline.chunk_records, self.pipeline.chunk_seconds, self.orders), lanes)
+            self.fill(Chunk(self.caution.records(lanes), self.pipeline.chunk_seconds, self.orders), lanes)
             self.watch.check()
         except PartitionStoppedError as stop:
             self.lanes.stop_all(stop)
@@ -118,6 +137,15 @@ class PartitionWorker:
         if reason := self.orders.reason:
             self.yield_all(reason)
         self.store()
+        self.whereabouts.note_stored()
+        self.caution.relax()
+
+    def stop_lanes(self) -> None:
+        """Those over which workers died in a way that nothing helps against."""
+        for lane in self.lanes.working:
+            if reason := self.care.stops.get(lane.partition):
+                lane.end("stopped", reason)
+                self.events.tell("faulted", lane, reason=reason)
 
     def fill(self, chunk: Chunk, lanes: Sequence[Lane]) -> None:
         for lane in lanes:
@@ -144,6 +172,8 @@ class PartitionWorker:
             # What the broker has refused makes nothing of the whole chunk, sooner or later.
             while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or lane.is_at_known_fault):
                 messages = self.source.read(lane.room(chunk.room(READ_RECORDS)))
+                if messages:
+                    self.enter(lane, messages, chunk)
                 faults = {**lane.known_faults, **self.source.unreadable}
                 handled = lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
                 self.source.give_back(messages[handled:])
@@ -152,6 +182,13 @@ class PartitionWorker:
                 chunk.add(handled, of=len(messages))
         finally:
             lane.lose(self.source.take_lost())
+
+    def enter(self, lane: Lane, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
+        """Note which records are handled next: what goes wrong when segments open has to do with none of them."""
+        self.whereabouts.leave()
+        lane.handler.open()
+        read, last = len(messages), messages[-1].offset()
+        self.whereabouts.enter(At(lane.partition, messages[0].offset(), last + 1, read, chunk.handled + read))
 
     def store(self) -> None:
         """Await the acknowledgement of the chunk, and make its offsets the stored ones."""

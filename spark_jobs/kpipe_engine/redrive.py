@@ -43,6 +43,9 @@ class RedriveHandler:
         self._restore = choose_restore(job.pipeline, redrive.target)
         self._written_topics = written_topics(job.pipeline, redrive)
 
+    def open(self) -> None:
+        self._inner.open()
+
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         stuck = self._first_stuck(messages, known_faults) if known_faults else None
         decided = self._decide(messages if stuck is None else messages[:stuck])

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
-from airflow_provider_kpipe.contract.progress import PartitionProgress
 from kpipe_engine.clients import QUEUE_KBYTES
-from kpipe_engine.layout import Block, Task
+from kpipe_engine.layout import Task
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import ListeningOrders, YieldOrders
+from kpipe_engine.supervisor import Supervisor
+from kpipe_engine.yielding import YieldOrders
+
+# Spark uses its Python workers again: what a task leaves behind serves the next one of the same job.
+_supervisors: dict[tuple[str, str, int], Supervisor] = {}
 
 
-def run_task(packed: str, settings: str, task: Task, number: int) -> Iterator[PartitionProgress]:
-    """Runs in a Python worker, which Spark uses again: nothing of Kafka may outlive the task."""
+def run_task(packed: str, settings: str, task: Task, number: int) -> Iterator[dict[str, Any]]:
+    """Runs in a Python worker of Spark's, which must outlive whatever a record does: see the supervisor."""
     _tell_the_log()
-    # Messages hold no cycles: looking for some every 700 of them took 8 % of a copy.
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    job, kafka = Job.from_json(unpack(packed)), _shared(KafkaSettings.from_json(unpack(settings)), task.at_once)
+    return _supervisor(packed, settings, task.at_once).run(task, number)
 
-    def work(block: Block, orders: YieldOrders) -> list[PartitionProgress]:
-        return PartitionWorker(job, kafka, block, orders, number).run()
 
-    with ListeningOrders(job, kafka.source) as orders:
-        if task.at_once == 1:
-            for block in task.blocks:
-                yield from work(block, orders)
-            return
-        with ThreadPoolExecutor(task.at_once, "kpipe-partition") as threads:
-            for done in threads.map(lambda block: work(block, orders), task.blocks):
-                yield from done
+def _supervisor(packed: str, settings: str, at_once: int) -> Supervisor:
+    key = packed, settings, at_once
+    if key not in _supervisors:
+        for other in list(_supervisors):
+            _supervisors.pop(other).close()
+        kafka = _shared(KafkaSettings.from_json(unpack(settings)), at_once)
+        _supervisors[key] = Supervisor(Job.from_json(unpack(packed)), kafka)
+    return _supervisors[key]
 
 
 def claim_what_is_cut(packed: str, settings: str) -> None:
@@ -57,8 +54,7 @@ def _silent(job: Job) -> Job:
 
 
 def _shared(kafka: KafkaSettings, at_once: int) -> KafkaSettings:
-    """Workers in one process share the memory that one of them may take for its queues."""
-
+    """Workers of one task share the memory that one of them may take for its queues."""
     if at_once == 1:
         return kafka
     share = str(QUEUE_KBYTES // at_once)

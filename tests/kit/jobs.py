@@ -109,8 +109,13 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def python_workers(pid: int) -> list[psutil.Process]:
-    """The processes that run partition workers: forked by Spark's daemon, which the JVM started."""
-    return [each for each in descendants(pid) if "pyspark.daemon" in " ".join(_cmdline(each)) and _forked(each)]
+    """The supervisors: forked by Spark's daemon, which the JVM started."""
+    return [each for each in descendants(pid) if _generation(each) == 1]
+
+
+def partition_workers(pid: int) -> list[psutil.Process]:
+    """The processes that run partition workers: forked by the supervisors."""
+    return [each for each in descendants(pid) if _generation(each) == 2]
 
 
 def driver_jvm(pid: int) -> psutil.Process:
@@ -132,9 +137,12 @@ def _cmdline(process: psutil.Process) -> list[str]:
         return []
 
 
-def _forked(process: psutil.Process) -> bool:
+def _generation(process: psutil.Process) -> int:
+    """How many forks it is away from Spark's daemon; -1 if it does not come of it."""
+    if "pyspark.daemon" not in " ".join(_cmdline(process)):
+        return -1
     try:
         parent = process.parent()
-        return parent is not None and "pyspark.daemon" in " ".join(_cmdline(parent))
     except psutil.Error:
-        return False
+        return -1
+    return 1 + _generation(parent) if parent is not None else -1

@@ -10,7 +10,7 @@ from pathlib import Path
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.spark.submission import Submission
 
-PY_FILES = ("orders_kit.py", "waiting_kit.py", "whereabouts_kit.py")
+PY_FILES = ("deadly_kit.py", "orders_kit.py", "waiting_kit.py", "whereabouts_kit.py")
 
 
 def main() -> None:

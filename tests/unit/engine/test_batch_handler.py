@@ -144,6 +144,7 @@ def test_segments_count_where_the_records_are_counted(
 def test_the_chain_is_opened_before_the_first_record_and_closed_with_the_handler(
     handler: BatchHandler, chain: FakeChain, batch: MakeBatch
 ) -> None:
+    handler.open()
     handler.handle(batch(b"a"), Counts(), {}, math.inf)
     assert handler.waits == 0
     handler.close()
@@ -335,6 +336,7 @@ def test_a_real_chain_goes_through(delivery: Any, producer: Any, letters: Any, m
     chain = StageChain(paths, context, Origin("run"))
     handler = BatchHandler(chain, destination, faults, Retries(RetryPolicy(), YieldOrders()), Origin("run"))
     counts = Counts()
+    handler.open()
     handler.handle([message(at, value) for at, value in enumerate((b'{"id": 2}', b"{", b'{"id": 3}'))], counts, {}, 0)
     assert [(each["key"], each["value"]) for each in producer.taken] == [
         (b"first", b'{"id": 2, "seen": true}'),

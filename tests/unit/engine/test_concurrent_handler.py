@@ -66,6 +66,7 @@ def test_each_record_waits_for_its_own_time(
     crew = Threads(chain, retries, Origin("run"), orders, at_once=1)
     handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
     messages, counts = [message(5), message(6)], Counts()
+    handler.open()
 
     def handle() -> int:
         # The crew's own clock is the real one.

@@ -35,6 +35,7 @@ def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
     context = ConcurrentContext("run", "orders", 3, logging.getLogger())
     retries = Retries(RetryPolicy.fixed(2, 3_600), orders)
     crew = Coroutines(["user_segments:never"], context, retries, Origin("run"), orders, at_once=2)
+    crew.open()
     outcomes = crew.work([message(5), message(6)], until=math.inf)
     assert [(each.is_due, each.fault) for each in outcomes] == [(False, None)] * 2
     crew.close()

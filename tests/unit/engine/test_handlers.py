@@ -272,6 +272,7 @@ def test_a_record_whose_second_output_cannot_be_written_fails_the_chunk_and_is_k
 def test_segments_are_opened_before_the_first_record_and_closed_with_the_handler(
     segment_handler: SegmentHandler, segments: FakeSegments, batch: MakeBatch
 ) -> None:
+    segment_handler.open()
     segment_handler.handle(batch(b"a"), Counts(), {}, math.inf)
     segment_handler.close()
     assert segments.calls == ["open", "close"]

@@ -1,0 +1,156 @@
+"""Pure: what follows from the deaths of a worker for the one after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+from airflow_provider_kpipe.contract.faults import STACKTRACE_CHARACTERS, Fault, FaultKind
+from kpipe_engine.errors import WorkerDiedError
+from kpipe_engine.handling import KnownFaults
+from kpipe_engine.layout import Block
+from kpipe_engine.whereabouts import At
+
+SHRINK = 32
+"""After each death, chunks have so many times fewer records than what the worker died over."""
+MOST_DEATHS = 10
+"""From the first chunk to a chunk of one record it takes no more than seven, whatever its size."""
+MOST_DEATHS_OVER_NOTHING = 3
+_LAST_CALL_FIRST = "(most recent call first):\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """Records of a partition among which is one, most likely, that makes workers die."""
+
+    partition: int
+    first: int | None
+    """None is what comes after the stored offset."""
+    after: int
+    records: int
+    """So many go into a chunk."""
+
+    def covers(self, at: At) -> bool:
+        return at.partition == self.partition and at.first < self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """What the next worker of a block has to heed."""
+
+    suspicion: Suspicion | None = None
+    culprits: Mapping[int, KnownFaults] = field(default_factory=dict)
+    """By partition: records that make workers die. They are handled as the policy for faults says."""
+    stops: Mapping[int, str] = field(default_factory=dict)
+    """By partition: why it has to stop."""
+    yields: str | None = None
+    """Why all partitions have to be given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """In which way a worker has died."""
+
+    kind: FaultKind
+    message: str
+    trace: str = ""
+
+    def fault(self, component: str, attempts: int) -> Fault:
+        fault = Fault.of(WorkerDiedError(f"the worker {self.message} over this record"), component, self.kind)
+        trace = _up_to_the_engine(self.trace)[-STACKTRACE_CHARACTERS:] or fault.stacktrace
+        return replace(fault, stacktrace=trace, attempts=attempts)
+
+
+class Case:
+    """A block and the workers that died over it.
+
+    The first death says which records were being handled; they are redone in smaller chunks, and what dies over a
+    chunk says which ones to look at next. A record that makes a worker die in a chunk of its own, after it has been
+    in one that did, is found, and is a fault like any other. A death may follow its record late, or come of no record
+    at all, but of load: then everything since the stored offset is suspected, and the number of tries is limited.
+    """
+
+    def __init__(self, block: Block, component: str) -> None:
+        self.block = block
+        self.care = Care()
+        self._component = component
+        self._deaths = self._deaths_over_nothing = 0
+
+    def note_death(self, death: Death, at: At | None, was_at_ease: bool) -> str:
+        """What the next worker has to heed, in `care`, and in words.
+
+        :param at: what the segments were given last
+        :param was_at_ease: whether the worker had got over what those before it died of
+        """
+        if at is None:
+            return self._note_death_over_nothing(death)
+        self._deaths = 1 if was_at_ease else self._deaths + 1
+        self.care, found = self._next(at, death)
+        return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether all has been said to the worker that can be said."""
+        return all(planned.partition in self.care.stops for planned in self.block)
+
+    def _note_death_over_nothing(self, death: Death) -> str:
+        where = "while it had no record in hand: its clients were opened, or its segments"
+        self._deaths_over_nothing += 1
+        if self._deaths_over_nothing < MOST_DEATHS_OVER_NOTHING:
+            return f"a worker {death.message} {where}; it is tried again"
+        reason = (
+            f"the worker {death.message} {where} ({MOST_DEATHS_OVER_NOTHING} times); see the executor's log, then run "
+            "again"
+        )
+        self._stop(reason, *(planned.partition for planned in self.block))
+        return reason
+
+    def _next(self, at: At, death: Death) -> tuple[Care, str]:
+        """The narrowest suspicion that this death gives rise to, and what that means."""
+        before, care = self.care.suspicion, self.care
+        if before is None or not before.covers(at):
+            suspicion = Suspicion(at.partition, at.first, at.after, _fewer(at.read))
+        elif at.in_chunk == 1 and (before.first is None or at.first >= before.first):
+            return self._condemn(at, death)
+        else:
+            suspicion = Suspicion(at.partition, None, at.after, _fewer(at.in_chunk))
+        if self._deaths >= MOST_DEATHS:
+            reason = (
+                f"the worker died {self._deaths} times, the last time it {death.message} at offsets {at.first} to "
+                f"{at.after - 1}, and no record makes it die by itself: look at its memory and at its native "
+                "libraries, then run again"
+            )
+            self._stop(reason, at.partition)
+            return self.care, reason
+        return replace(care, suspicion=suspicion), f"they are redone, {suspicion.records} in a chunk"
+
+    def _condemn(self, at: At, death: Death) -> tuple[Care, str]:
+        known = self.care.culprits.get(at.partition, {})
+        if at.first in known:
+            reason = (
+                f"offset {at.first}: {known[at.first]}; and what becomes of that fault (on_fault, or the mapper of the "
+                f"dead letter) makes the worker die, too: it {death.message}; mend it, then run again"
+            )
+            self._stop(reason, at.partition)
+            return self.care, reason
+        fault, self._deaths = death.fault(self._component, self._deaths), 0
+        culprits = {**self.care.culprits, at.partition: {**known, at.first: fault}}
+        suspicion = Suspicion(at.partition, None, at.after, 1)
+        return replace(self.care, suspicion=suspicion, culprits=culprits), f"offset {at.first} is found to be the cause"
+
+    def _stop(self, reason: str, *partitions: int) -> None:
+        stops = {**self.care.stops, **dict.fromkeys(partitions, reason)}
+        self.care, self._deaths = replace(self.care, suspicion=None, stops=stops), 0
+
+
+def _up_to_the_engine(trace: str) -> str:
+    """What a process says as it crashes begins with the last call; how the engine came to call a segment says
+    nothing."""
+    first, separator, rest = trace.partition(_LAST_CALL_FIRST)
+    calls = takewhile(lambda line: "kpipe_engine" not in line, rest.splitlines(keepends=True))
+    return f"{first}{separator}{''.join(calls)}"
+
+
+def _fewer(records: int) -> int:
+    return max(1, records // SHRINK)

@@ -1,0 +1,89 @@
+"""The process in which partition workers run: forked by a supervisor, which outlives it and starts another one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+from typing import IO, Any
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from kpipe_engine.care import Care
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.whereabouts import Whereabouts
+from kpipe_engine.yielding import ListeningOrders, YieldOrders
+
+PR_SET_PDEATHSIG = 1
+# Where the memory of a host or a container runs out, the kernel ends this one first, and not Spark's JVM.
+FIRST_TO_GO = "500"
+
+_libc = ctypes.CDLL(None)
+
+
+def serve(
+    job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: Whereabouts, trace: IO[bytes]
+) -> None:
+    """Run the blocks that come through the pipe, until it ends. Nothing gets past here: the process ends instead."""
+    try:
+        _prepare(job, supervisor, trace)
+        while True:
+            block, number, care = pipe.recv()
+            whereabouts.begin()
+            pipe.send_bytes(json.dumps(_run(job, kafka, block, number, care, whereabouts)).encode())
+    except EOFError:
+        _leave(0)
+    except BaseException:  # noqa: BLE001  # whatever gets past a worker, its supervisor has to know
+        trace.write(traceback.format_exc().encode())
+        trace.flush()
+        _leave(1)
+
+
+def _run(
+    job: Job, kafka: KafkaSettings, block: Sequence[PartitionRange], number: int, care: Care, whereabouts: Whereabouts
+) -> list[dict[str, Any]]:
+    def work(orders: YieldOrders) -> list[dict[str, Any]]:
+        worker = PartitionWorker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
+        return [progress.to_json() for progress in worker.run()]
+
+    with ListeningOrders(job, kafka.source) as orders:
+        return work(orders)
+
+
+def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:
+    if sys.platform == "linux":
+        # Spark ends its workers with SIGKILL, and would leave this one behind.
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:  # it ended before the signal was armed, so no signal will come
+            _leave(1)
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+            score.write(FIRST_TO_GO)
+    faulthandler.enable(trace, all_threads=False)
+    _limit_memory(job.pipeline.worker_memory_mb)
+    # Messages hold no cycles: looking for some every 700 of them took 8 % of a copy.
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _limit_memory(megabytes: int | None) -> None:
+    """What a process writes to. Its address space is no measure: threads and Arrow reserve much that they never use."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    if megabytes is not None:
+        limit = megabytes * 1024 * 1024
+        resource.setrlimit(resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
+
+
+def _leave(code: int) -> None:
+    """Without what a Python that is forked would do at its end for the one it was forked from."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

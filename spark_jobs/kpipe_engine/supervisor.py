@@ -1,0 +1,155 @@
+"""Runs partition workers in processes of their own, and starts the next one where one has died."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from kpipe_engine.care import Care, Case, Death
+from kpipe_engine.child import serve
+from kpipe_engine.errors import WorkerDiedError
+from kpipe_engine.layout import Block, Task
+from kpipe_engine.whereabouts import Whereabouts
+
+log = logging.getLogger("kpipe")
+
+# A process that user code has forked may keep the pipe of a worker open that has died.
+LOOK_SECONDS = 1.0
+
+
+class Child:
+    """A process for one block after another."""
+
+    def __init__(self, job: Job, kafka: KafkaSettings) -> None:
+        self.whereabouts = Whereabouts()
+        self._trace = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open as long as the process may write to it
+        self.pipe, theirs = Pipe()
+        self._status: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # What is there by now stays as it is: a child that looked through it for garbage would copy all of it.
+        gc.freeze()
+        supervisor = os.getpid()
+        self._pid = os.fork()
+        if not self._pid:
+            self.pipe.close()
+            serve(job, kafka, supervisor, theirs, self.whereabouts, self._trace)
+        theirs.close()
+
+    def give(self, block: Block, number: int, care: Care) -> None:
+        self.whereabouts.begin()
+        with contextlib.suppress(BrokenPipeError):  # it has died, and is found dead
+            self.pipe.send((block, number, care))
+
+    @property
+    def has_died(self) -> bool:
+        if self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            self._status = status if pid else None
+        return self._status is not None
+
+    def answer(self) -> list[dict[str, Any]] | None:
+        """What became of the block; None if the process has died over it."""
+        try:
+            found: list[dict[str, Any]] = json.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            self.end()
+            return None
+        return found
+
+    def end(self) -> None:
+        """Kill it, unless it has died by itself, and leave nothing of it."""
+        if not self.has_died:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            _, self._status = os.waitpid(self._pid, 0)
+        self.pipe.close()
+        # Shared with a process that may have left it anywhere.
+        self._trace.seek(0)
+        self.trace = self._trace.read().decode(errors="replace")
+        self._trace.close()
+
+    @property
+    def death(self) -> Death:
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        if code < 0:
+            name = signal.Signals(-code).name
+            return Death("crash", f"was killed by {name}{_MEANINGS.get(name, '')}", self.trace)
+        last_line = self.trace.strip().rpartition("\n")[2]
+        return Death("crash", f"ended with exit code {code}{f' ({last_line})' if last_line else ''}", self.trace)
+
+
+_MEANINGS = {"SIGKILL": ", as the kernel does where memory runs out,"}
+
+
+class Supervisor:
+    """Of one Python worker of Spark's: it opens no Kafka client and imports no user code, so that it can fork at any
+    time, and nothing that user code does can end it. Processes that have nothing to do wait for the next task.
+    """
+
+    def __init__(self, job: Job, kafka: KafkaSettings) -> None:
+        self._job, self._kafka = job, kafka
+        self._component = ", ".join(job.pipeline.segments) or job.pipeline.name
+        self._idle: list[Child] = []
+
+    def run(self, task: Task, number: int) -> Iterator[dict[str, Any]]:
+        waiting = deque(Case(block, self._component) for block in task.blocks)
+        at_work: dict[Connection, tuple[Child, Case]] = {}
+        try:
+            while waiting or at_work:
+                while waiting and len(at_work) < task.at_once:
+                    self._begin(waiting.popleft(), number, at_work)
+                for pipe in _heard(at_work):
+                    child, case = at_work.pop(pipe)
+                    done = child.answer()
+                    if done is None:
+                        self._note_death(case, child)
+                        waiting.appendleft(case)
+                    else:
+                        self._idle.append(child)
+                        yield from done
+        finally:
+            for child, _ in at_work.values():
+                child.end()
+
+    def close(self) -> None:
+        """Let no process wait any more."""
+        while self._idle:
+            self._idle.pop().end()
+
+    def _begin(self, case: Case, number: int, at_work: dict[Connection, tuple[Child, Case]]) -> None:
+        while self._idle and self._idle[-1].has_died:
+            self._idle.pop().end()
+        child = self._idle.pop() if self._idle else Child(self._job, self._kafka)
+        child.give(case.block, number, case.care)
+        at_work[child.pipe] = child, case
+
+    def _note_death(self, case: Case, child: Child) -> None:
+        if case.is_given_up:
+            raise WorkerDiedError(
+                f"the worker of partitions {_named(case.block)} {child.death.message} also while it only had to say "
+                f"that it stops: {child.trace or 'see the log of the executor'}"
+            )
+        at = child.whereabouts.at
+        log.warning("%s", case.note_death(child.death, at, child.whereabouts.is_at_ease))
+
+
+def _heard(at_work: dict[Connection, tuple[Child, Case]]) -> list[Connection]:
+    """Those that have answered, or died."""
+    heard = [each for each in wait(list(at_work), LOOK_SECONDS) if isinstance(each, Connection)]
+    return heard or [pipe for pipe, (child, _) in at_work.items() if child.has_died]
+
+
+def _named(block: Block) -> str:
+    return ", ".join(str(planned.partition) for planned in block)

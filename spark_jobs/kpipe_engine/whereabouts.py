@@ -1,0 +1,66 @@
+"""Which records a worker is at, in memory that it shares with its supervisor: there it is found when it has died."""
+
+from __future__ import annotations
+
+import mmap
+import time
+from typing import NamedTuple
+
+_THERE, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _FIELDS = range(9)
+_BYTES = 8
+
+
+class At(NamedTuple):
+    """The records that the segments of a partition were given last."""
+
+    partition: int
+    first: int
+    after: int
+    read: int
+    """How many they are: offsets have holes."""
+    in_chunk: int
+    """How many the chunk has with them."""
+
+
+class Whereabouts:
+    """Numbers in memory that stays one and the same across a fork. Written for each read, not for each record."""
+
+    def __init__(self) -> None:
+        self._numbers = memoryview(mmap.mmap(-1, _FIELDS * _BYTES)).cast("q")
+        self.begin()
+
+    def begin(self) -> None:
+        """With a block: nothing is known of it yet."""
+        self.leave()
+        self._numbers[_AT_EASE] = 0
+        self.note_stored()
+
+    def enter(self, at: At) -> None:
+        """Segments are about to be given these records."""
+        for field, number in enumerate(at, _PARTITION):
+            self._numbers[field] = number
+        self._numbers[_THERE] = 1
+
+    def leave(self) -> None:
+        """What comes now has to do with no record."""
+        self._numbers[_THERE] = 0
+
+    def note_stored(self) -> None:
+        self._numbers[_STORED_AT] = int(time.time())
+
+    def note_ease(self, is_at_ease: bool) -> None:
+        """Whether chunks are of full size."""
+        self._numbers[_AT_EASE] = is_at_ease
+
+    @property
+    def at(self) -> At | None:
+        return At(*self._numbers[_PARTITION:_AT_EASE]) if self._numbers[_THERE] else None
+
+    @property
+    def is_at_ease(self) -> bool:
+        return bool(self._numbers[_AT_EASE])
+
+    @property
+    def stored_at(self) -> float:
+        """When something was stored, in seconds since 1970; at first, when the work began."""
+        return float(self._numbers[_STORED_AT])

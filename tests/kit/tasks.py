@@ -1,0 +1,50 @@
+"""A Spark task without Spark: in a process of its own, which can fork as a Python worker of Spark's can."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from pipelines import Bench
+
+from airflow_provider_kpipe.contract.job import Job, pack, unpack
+from airflow_provider_kpipe.contract.plan import Plan
+from kpipe_engine.layout import Task
+from kpipe_engine.task import run_task
+
+
+def work_in_task(
+    bench: Bench, plan: Plan, *, at_once: int = 1, tasks: int = 1, one_block: bool = False, job: Job | None = None
+) -> tuple[list[dict[str, Any]], str]:
+    """What the task reports of each partition, and what it said meanwhile. More tasks run one after another, as Spark
+    lets a worker run them; `one_block` gives all partitions one writer, as neighbours of many have."""
+    spec = {
+        "job": pack(job or Job(bench.pipeline, plan)),
+        "settings": pack(bench.kafka),
+        "at_once": at_once,
+        "tasks": tasks,
+        "one_block": one_block,
+    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, __file__], input=json.dumps(spec), capture_output=True, text=True, env=environment, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def main() -> None:
+    spec = json.load(sys.stdin)
+    plan = Job.from_json(unpack(spec["job"])).plan
+    blocks = [plan.pending] if spec["one_block"] else plan.blocks
+    for number in range(spec["tasks"]):
+        task = Task(tuple(blocks[number :: spec["tasks"]]), spec["at_once"])
+        for done in run_task(spec["job"], spec["settings"], task, number):
+            print(json.dumps(done))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

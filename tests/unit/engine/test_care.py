@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from kpipe_engine.care import MOST_DEATHS, Care, Case, Death, Suspicion
+from kpipe_engine.whereabouts import At
+
+BLOCK = (PartitionRange(1, 0, 5_000, None), PartitionRange(2, 0, 5_000, None))
+DEATH = Death("crash", "was killed by SIGSEGV")
+
+
+@pytest.fixture
+def case() -> Case:
+    return Case(BLOCK, "orders:parse")
+
+
+def at(first: int, after: int, in_chunk: int | None = None, partition: int = 1) -> At:
+    return At(partition, first, after, after - first, after - first if in_chunk is None else in_chunk)
+
+
+def test_at_first_there_is_nothing_to_heed(case: Case) -> None:
+    assert case.care == Care()
+
+
+def test_the_first_death_has_what_was_read_last_redone_in_smaller_chunks(case: Case) -> None:
+    said = case.note_death(DEATH, at(3_000, 4_000, in_chunk=4_000), was_at_ease=True)
+    assert case.care == Care(Suspicion(1, 3_000, 4_000, 31))
+    assert said == (
+        "partition 1: its worker was killed by SIGSEGV at offsets 3000 to 3999; they are redone, 31 in a chunk"
+    )
+
+
+def test_a_record_that_dies_in_a_chunk_of_its_own_is_found(case: Case) -> None:
+    case.note_death(DEATH, at(3_000, 4_000), was_at_ease=True)
+    case.note_death(DEATH, at(3_031, 3_062), was_at_ease=False)
+    assert case.care == Care(Suspicion(1, None, 3_062, 1))
+    case.note_death(Death("crash", "ended with exit code 3", "told by itself"), at(3_040, 3_041), was_at_ease=False)
+    fault = case.care.culprits[1][3_040]
+    assert case.care == Care(Suspicion(1, None, 3_041, 1), {1: {3_040: fault}})
+    assert (fault.kind, fault.component, fault.attempts) == ("crash", "orders:parse", 3)
+    assert (fault.message, fault.stacktrace) == (
+        "the worker ended with exit code 3 over this record",
+        "told by itself",
+    )
+    assert fault.exception_class == "kpipe_engine.errors.WorkerDiedError"
+
+
+def test_one_death_by_itself_condemns_nobody(case: Case) -> None:
+    """Somebody may have killed the worker."""
+    case.note_death(DEATH, at(7, 8), was_at_ease=True)
+    assert case.care == Care(Suspicion(1, 7, 8, 1))
+    case.note_death(DEATH, at(7, 8), was_at_ease=False)
+    assert list(case.care.culprits[1]) == [7]
+
+
+def test_a_death_in_front_of_what_was_suspected_has_everything_suspected_that_is_not_stored(case: Case) -> None:
+    case.note_death(DEATH, at(3_000, 4_000, in_chunk=4_000), was_at_ease=True)
+    case.note_death(DEATH, at(1_000, 2_000, in_chunk=2_000), was_at_ease=False)
+    assert case.care.suspicion == Suspicion(1, None, 2_000, 62)
+
+
+def test_a_death_behind_what_was_suspected_or_in_another_partition_is_another_matter(case: Case) -> None:
+    case.note_death(DEATH, at(0, 1_000), was_at_ease=True)
+    case.note_death(DEATH, at(1_000, 1_064), was_at_ease=False)
+    assert case.care.suspicion == Suspicion(1, 1_000, 1_064, 2)
+    case.note_death(DEATH, at(0, 10, partition=2), was_at_ease=False)
+    assert case.care.suspicion == Suspicion(2, 0, 10, 1)
+
+
+def test_a_record_that_dies_of_its_fault_too_stops_its_partition(case: Case) -> None:
+    for _ in range(3):
+        case.note_death(DEATH, at(7, 8), was_at_ease=False)
+    assert case.care.suspicion is None
+    assert "offset 7: crash orders:parse" in case.care.stops[1]
+    assert not case.is_given_up
+
+
+def test_deaths_that_no_record_is_the_cause_of_come_to_an_end(case: Case) -> None:
+    for number in range(MOST_DEATHS):
+        assert case.care.stops == {}
+        case.note_death(DEATH, at(100 * number, 100 * number + 50), was_at_ease=False)
+    assert list(case.care.stops) == [1]
+    assert (
+        "the worker died 10 times, the last time it was killed by SIGSEGV at offsets 900 to 949" in (case.care.stops[1])
+    )
+
+
+def test_deaths_that_are_far_apart_do_not_add_up(case: Case) -> None:
+    for number in range(3 * MOST_DEATHS):
+        case.note_death(DEATH, at(100 * number, 100 * number + 50), was_at_ease=True)
+    assert case.care.stops == {}
+
+
+def test_deaths_with_no_record_in_hand_stop_all_partitions_of_the_block(case: Case) -> None:
+    assert case.note_death(DEATH, None, was_at_ease=True).endswith("it is tried again")
+    case.note_death(DEATH, None, was_at_ease=True)
+    assert not case.is_given_up
+    case.note_death(DEATH, None, was_at_ease=True)
+    assert case.is_given_up
+    assert case.care.stops[1] == case.care.stops[2]
+    assert "while it had no record in hand" in case.care.stops[1]
+
+
+def test_of_the_trace_what_the_engine_did_is_left_out() -> None:
+    trace = (
+        "Fatal Python error: Segmentation fault\n\nStack (most recent call first):\n"
+        '  File "orders.py", line 3 in parse\n  File "x/kpipe_engine/segments.py", line 60 in process\n'
+    )
+    own, engine, _ = trace.partition('  File "x/')
+    assert engine
+    assert Death("crash", "died", trace).fault("x", 1).stacktrace == own
+    assert Death("crash", "died").fault("x", 1).stacktrace.strip().endswith("the worker died over this record")
+
+
+@given(culprit=st.integers(0, 499_999), read=st.integers(1, 1_000), late=st.booleans())
+def test_the_record_is_found_within_the_stated_number_of_deaths(culprit: int, read: int, late: bool) -> None:
+    """Also where the process dies only when its chunk is stored."""
+    case = Case(BLOCK, "orders:parse")
+    stored, deaths = 0, 0
+    while not case.care.culprits:
+        stored, found = _dies_at(case.care.suspicion, culprit, read, stored, late)
+        case.note_death(DEATH, found, was_at_ease=not deaths)
+        deaths += 1
+    assert list(case.care.culprits[1]) == [culprit]
+    assert deaths < MOST_DEATHS
+
+
+def _dies_at(suspicion: Suspicion | None, culprit: int, read: int, stored: int, late: bool) -> tuple[int, At]:
+    """What is stored and what was handled when a worker dies that goes on from there."""
+    while True:
+        end = min(stored + 500_000, 500_000)
+        if suspicion is not None:
+            first = suspicion.first
+            before = first is not None and stored < first
+            end = min(end, first if before and first is not None else stored + suspicion.records)
+        if culprit < end:
+            begun = (end - 1 if late else culprit) - stored
+            begun = stored + begun - begun % read
+            after = min(begun + read, end)
+            return stored, At(1, begun, after, after - begun, after - stored)
+        stored = end

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from kpipe_engine.care import Suspicion
+from kpipe_engine.caution import Caution
+from kpipe_engine.handling import Handler
+from kpipe_engine.lane import Lane
+
+MOST = 1_000
+
+
+@pytest.fixture
+def lanes() -> list[Lane]:
+    return [Lane(PartitionRange(partition, 0, 5_000, None), cast("Handler", None)) for partition in (1, 2)]
+
+
+def test_where_nobody_is_suspected_chunks_have_their_size(lanes: list[Lane]) -> None:
+    caution = Caution(None, MOST)
+    assert caution.lanes(lanes) == ()
+    assert caution.records(lanes) == MOST
+    assert caution.is_at_ease
+
+
+def test_it_goes_up_to_what_is_suspected_and_then_on_in_small_chunks_of_one_partition(lanes: list[Lane]) -> None:
+    caution = Caution(Suspicion(2, 300, 400, 30), MOST)
+    assert caution.lanes(lanes) == [lanes[1]]
+    assert caution.records([lanes[1]]) == 300
+    lanes[1].advance(300)
+    caution.relax()
+    assert caution.records([lanes[1]]) == 30
+    lanes[1].advance(330)
+    caution.relax()
+    assert caution.lanes(lanes) == [lanes[1]]
+    assert caution.records([lanes[1]]) == 30
+    assert not caution.is_at_ease
+
+
+def test_no_chunk_is_larger_than_the_pipeline_allows(lanes: list[Lane]) -> None:
+    assert Caution(Suspicion(2, 3_000, 4_000, 30), MOST).records([lanes[1]]) == MOST
+    assert Caution(Suspicion(2, None, 4_000, 15_000), MOST).records([lanes[1]]) == MOST
+
+
+def test_what_is_stored_is_suspected_no_further(lanes: list[Lane]) -> None:
+    """Everything since then is, where the suspicion has no beginning."""
+    caution = Caution(Suspicion(2, None, 400, 5), MOST)
+    assert caution.records(caution.lanes(lanes)) == 5
+
+
+def test_behind_what_was_suspected_all_go_on_in_chunks_that_grow(lanes: list[Lane]) -> None:
+    caution = Caution(Suspicion(2, 300, 400, 1), MOST)
+    lanes[1].advance(400)
+    sizes = []
+    for _ in range(5):
+        assert list(caution.lanes(lanes)) == []
+        sizes.append((caution.records(lanes), caution.is_at_ease))
+        caution.relax()
+    assert sizes == [(1, False), (8, False), (64, False), (512, False), (MOST, True)]
+
+
+def test_a_partition_that_has_ended_is_suspected_no_more(lanes: list[Lane]) -> None:
+    caution = Caution(Suspicion(2, 300, 400, 1), MOST)
+    assert caution.lanes(lanes[:1]) == []
+    caution.relax()
+    assert caution.records(lanes[:1]) == 8
