@@ -62,5 +62,11 @@ class TooManyFaultsError(KpipeError):
     """Too large a share of a run's records could not pass."""
 
 
+class OverdueJobError(KpipeError):
+    """A job did not come to its end in time, and was ended."""
+
+    retriable: ClassVar[bool] = True
+
+
 class YieldedRunError(KpipeError):
     """Partitions were given up for good: to a newer run, or because the run had had its time."""

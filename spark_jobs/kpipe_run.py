@@ -16,6 +16,7 @@ from pyspark import SparkContext, TaskContext
 from airflow_provider_kpipe.contract.job import Job, unpack
 from airflow_provider_kpipe.contract.job_file import take_job
 from kpipe_engine.layout import Task, lay_out
+from kpipe_engine.overdue import end_when_overdue
 
 log = logging.getLogger("kpipe")
 
@@ -43,6 +44,7 @@ def main(job_file: Path, *read_by_spark: Path) -> int:
 
 def run_job(context: SparkContext, packed: str, settings: str) -> None:
     job = Job.from_json(unpack(packed))
+    end_when_overdue(job)
     if any(planned.cuts for planned in job.plan.pending):
         from kpipe_engine.task import claim_what_is_cut
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,6 +15,8 @@ from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive, target_topic
 from airflow_provider_kpipe.contract.strict_json import Document
+
+DRIVER_GRACES, TASK_GRACES = 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +33,24 @@ class Job(Document):
     """In seconds since 1970, when all partitions yield."""
     redrive: Redrive | None = None
     """What to do with dead letters; the plan is one of their topic then."""
+    grace_seconds: float = 60.0
+    """After the deadline, whoever looks after others waits so long for them: the supervisor of a worker, before it
+    ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times."""
 
     @property
     def output_topic(self) -> str:
         """Where records go that no segment sends elsewhere."""
         return target_topic(self.pipeline, self.redrive) if self.redrive else self.pipeline.destination.topic
 
+    def overdue_after(self, graces: int) -> float:
+        """In seconds since 1970: never, where there is no deadline."""
+        return math.inf if self.deadline is None else self.deadline + graces * self.grace_seconds
+
     def lease(self, task: int) -> Lease:
         return Lease(self.plan.created_at, self.attempt, task)
+
+
+DRIVER_GRACES, TASK_GRACES = 3, 4
 
 
 # What is on its way between fetching and acknowledging should stay in the processor's caches: batches of 1 MB made a

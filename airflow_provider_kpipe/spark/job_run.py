@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.exceptions import IncompleteRunError, TooManyFaultsError, YieldedRunError
+from airflow_provider_kpipe.exceptions import IncompleteRunError, OverdueJobError, TooManyFaultsError, YieldedRunError
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
@@ -52,6 +52,7 @@ class JobRun:
         self._job, self._kafka = job, kafka
         self._progress_interval = progress_interval
         self._failure: Exception | None = None
+        self._seen_at: Mapping[int, datetime] = {}
         self._submission = Submission(
             job,
             kafka,
@@ -83,7 +84,8 @@ class JobRun:
         unfinished = [each for each in progress if not each.complete]
         if unfinished:
             kind = YieldedRunError if all(map(self._is_given_up, unfinished)) else IncompleteRunError
-            raise kind(_unfinished(self._job.plan, unfinished)) from self._failure
+            overdue = f"{self._failure}\n" if isinstance(self._failure, OverdueJobError) else ""
+            raise kind(overdue + _unfinished(self._job.plan, unfinished, self._seen_at)) from self._failure
         if self._failure is not None:
             log.warning("Spark failed after every range had been read to its end: %s", self._failure)
         # Workers that came to their end at one time have not seen each other's.
@@ -122,10 +124,11 @@ class JobRun:
     def _submit(self, show: Show) -> None:
         plan, seconds = self._job.plan, self._progress_interval
         watch = ProgressLog(self._kafka.source, plan, interval_seconds=seconds, show=show)
+        self._seen_at = watch.moved_at
         try:
             with self._submission, watch:
                 self._submission.run()
-        except AirflowException as failure:
+        except (AirflowException, OverdueJobError) as failure:
             # Only Kafka knows whether it matters.
             self._failure = failure
             self._end_transactions(END_TRANSACTIONS_SECONDS)
@@ -140,10 +143,12 @@ def new_attempt() -> str:
     return f"{datetime.now(timezone.utc).isoformat(timespec='milliseconds')}/{uuid.uuid4().hex[:8]}"
 
 
-def _unfinished(plan: Plan, unfinished: Sequence[PartitionProgress]) -> str:
+def _unfinished(
+    plan: Plan, unfinished: Sequence[PartitionProgress], seen_at: Mapping[int, datetime] | None = None
+) -> str:
     lines = [
         f"partition {each.range.partition} is at {each.next_offset} of [{each.range.start}, {each.range.end}): "
-        f"{each.reason or 'its worker did not come to the end; see above what Spark said'}"
+        f"{each.reason or _silent(each, seen_at or {})}"
         for each in unfinished[:10]
     ]
     more = f"\nand {len(unfinished) - 10} more" if len(unfinished) > 10 else ""
@@ -151,3 +156,9 @@ def _unfinished(plan: Plan, unfinished: Sequence[PartitionProgress]) -> str:
         f"{len(unfinished)} of {len(plan.ranges)} partitions of {plan.topic!r} were not read to their end; "
         "what they completed is stored, and is where the next try or the next run goes on\n" + "\n".join(lines) + more
     )
+
+
+def _silent(progress: PartitionProgress, seen_at: Mapping[int, datetime]) -> str:
+    since = seen_at.get(progress.range.partition)
+    silent = f", and stored nothing after {since.isoformat(timespec='seconds')}" if since else ""
+    return f"its worker did not come to the end{silent}; see above what Spark said"

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from itertools import chain, repeat
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -33,6 +34,8 @@ class ProgressLog:
     def __init__(self, settings: Mapping[str, str], plan: Plan, *, interval_seconds: float, show: Show) -> None:
         self._settings, self._plan, self._show = settings, plan, show
         self._interval = interval_seconds
+        self.moved_at: dict[int, datetime] = {}
+        """When each partition was first seen where it stands."""
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="kpipe-progress", daemon=True)
 
@@ -60,6 +63,7 @@ class ProgressLog:
                     continue
                 now = time.monotonic()
                 moved = [each for each in progress if each.offsets_completed != before.get(each.range.partition)]
+                self.moved_at |= dict.fromkeys((each.range.partition for each in moved), datetime.now(timezone.utc))
                 if before and moved:
                     self._report(progress, moved, before, now - looked_at)
                     self._show_elsewhere(progress)

@@ -6,17 +6,19 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-from airflow.sdk.exceptions import AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import TASK_GRACES, Job, KafkaSettings
 from airflow_provider_kpipe.contract.job_file import write_job
-from airflow_provider_kpipe.exceptions import ConnectionSettingsError
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError, OverdueJobError
 from airflow_provider_kpipe.spark.application import application_file, ship, write_engine_archive
 from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.private_folder import PrivateFolder
@@ -123,12 +125,40 @@ class Submission:
             application_args=[str(write_job(self._folder / "kpipe.job", self._job, self._kafka)), properties],
             **self._submit_options,
         )
-        self._hook.submit(
-            str(application_file()),
-            env={**submit_environment(os.environ, master, self._folder), **self._variables},
-            # Signals to the task's group leave the job alone: `kill` decides what happens to it.
-            start_new_session=True,
-        )
+        with self._ending_when_overdue():
+            self._hook.submit(
+                str(application_file()),
+                env={**submit_environment(os.environ, master, self._folder), **self._variables},
+                # Signals to the task's group leave the job alone: `kill` decides what happens to it.
+                start_new_session=True,
+            )
+
+    @contextlib.contextmanager
+    def _ending_when_overdue(self) -> Iterator[None]:
+        """A driver ends by itself before: this is for one that does not."""
+        if self._job.deadline is None:
+            yield
+            return
+        ended = threading.Event()
+
+        def end() -> None:
+            ended.set()
+            self.kill()
+
+        timer = threading.Timer(self._job.overdue_after(TASK_GRACES) - time.time(), end)
+        timer.start()
+        try:
+            yield
+        except AirflowException as failure:
+            if ended.is_set():
+                late = TASK_GRACES * self._job.grace_seconds
+                raise OverdueJobError(
+                    f"Spark's driver had not come to its end {late:.0f} s after max_run_time, and was killed: look at "
+                    "its log above, and at the executors'"
+                ) from failure
+            raise
+        finally:
+            timer.cancel()
 
     @property
     def is_running(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from itertools import takewhile
 
 from airflow_provider_kpipe.contract.faults import STACKTRACE_CHARACTERS, Fault, FaultKind
@@ -89,10 +90,25 @@ class Case:
         self.care, found = self._next(at, death)
         return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
 
+    def give_up(self, at: At | None, stored_at: float, overdue: float) -> str:
+        """After the deadline, all that is left to the next worker is to say so.
+
+        :param stored_at: when something was stored last, in seconds since 1970
+        :param overdue: seconds since the deadline
+        """
+        since = datetime.fromtimestamp(stored_at, timezone.utc).isoformat(timespec="seconds")
+        where = f"partition {at.partition}, offsets {at.first} to {at.after - 1}" if at else "no record"
+        reason = (
+            f"the run has reached its max_run_time, and {overdue:.0f} s later the worker was still busy with {where}; "
+            f"it had stored nothing since {since}, and was ended"
+        )
+        self.care = replace(self.care, yields=reason, suspicion=None)
+        return reason
+
     @property
     def is_given_up(self) -> bool:
         """Whether all has been said to the worker that can be said."""
-        return all(planned.partition in self.care.stops for planned in self.block)
+        return self.care.yields is not None or all(planned.partition in self.care.stops for planned in self.block)
 
     def _note_death_over_nothing(self, death: Death) -> str:
         where = "while it had no record in hand: its clients were opened, or its segments"

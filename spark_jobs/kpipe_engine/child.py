@@ -55,8 +55,12 @@ def _run(
         worker = PartitionWorker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
         return [progress.to_json() for progress in worker.run()]
 
-    with ListeningOrders(job, kafka.source) as orders:
+    if care.yields is not None:
+        orders = YieldOrders()
+        orders.ask(care.yields)
         return work(orders)
+    with ListeningOrders(job, kafka.source) as listening:
+        return work(listening)
 
 
 def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections import deque
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, Pipe, wait
@@ -49,6 +50,7 @@ class Child:
 
     def give(self, block: Block, number: int, care: Care) -> None:
         self.whereabouts.begin()
+        self.begun_at = time.time()
         with contextlib.suppress(BrokenPipeError):  # it has died, and is found dead
             self.pipe.send((block, number, care))
 
@@ -119,6 +121,10 @@ class Supervisor:
                     else:
                         self._idle.append(child)
                         yield from done
+                for pipe in [pipe for pipe, (child, _) in at_work.items() if self._is_overdue(child)]:
+                    child, case = at_work.pop(pipe)
+                    self._end_overdue(case, child)
+                    waiting.appendleft(case)
         finally:
             for child, _ in at_work.values():
                 child.end()
@@ -135,12 +141,24 @@ class Supervisor:
         child.give(case.block, number, case.care)
         at_work[child.pipe] = child, case
 
-    def _note_death(self, case: Case, child: Child) -> None:
+    def _is_overdue(self, child: Child) -> bool:
+        return time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))
+
+    def _end_overdue(self, case: Case, child: Child) -> None:
+        child.end()
+        self._stop_if_given_up(case, child)
+        overdue = time.time() - self._job.overdue_after(0)
+        log.warning("%s", case.give_up(child.whereabouts.at, child.whereabouts.stored_at, overdue))
+
+    def _stop_if_given_up(self, case: Case, child: Child) -> None:
         if case.is_given_up:
             raise WorkerDiedError(
                 f"the worker of partitions {_named(case.block)} {child.death.message} also while it only had to say "
                 f"that it stops: {child.trace or 'see the log of the executor'}"
             )
+
+    def _note_death(self, case: Case, child: Child) -> None:
+        self._stop_if_given_up(case, child)
         at = child.whereabouts.at
         log.warning("%s", case.note_death(child.death, at, child.whereabouts.is_at_ease))
 

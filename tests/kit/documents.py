@@ -88,7 +88,7 @@ REDRIVE = Redrive(
 DOCUMENTS: tuple[Document, ...] = (
     PIPELINE,
     PLAN,
-    Job(PIPELINE, PLAN, "2026-01-31T12:00:01.000+00:00/0badc0de", 1_769_860_800.5, REDRIVE),
+    Job(PIPELINE, PLAN, "2026-01-31T12:00:01.000+00:00/0badc0de", 1_769_860_800.5, REDRIVE, 30.5),
     KafkaSettings({"linger.ms": "5"}, {"acks": "all"}, {"url": "http://one"}, {"url": "http://two"}),
     StoredProgress(
         run_key="dag/run/plan",

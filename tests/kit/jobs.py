@@ -48,12 +48,14 @@ def running_job(
     master: str = "local[2]",
     redrive: Redrive | None = None,
     spark_conf: Mapping[str, str] | None = None,
+    deadline: float | None = None,
+    grace_seconds: float = 60.0,
     **environment: str,
 ) -> Iterator[RunningJob]:
     """A job that goes on beside the block; whatever is left of it is gone after the block."""
     pipeline = redriving(bench.pipeline) if redrive else bench.pipeline
     spec = {
-        "job": Job(pipeline, plan, redrive=redrive).to_json(),
+        "job": Job(pipeline, plan, deadline=deadline, redrive=redrive, grace_seconds=grace_seconds).to_json(),
         "settings": bench.settings,
         "registry": dict(bench.registry),
         "spark_conf": dict(spark_conf or {}),

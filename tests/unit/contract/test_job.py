@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings, pack, unpack
+from airflow_provider_kpipe.contract.job import DRIVER_GRACES, TASK_GRACES, Job, KafkaSettings, pack, unpack
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.strict_json import DocumentError
@@ -47,6 +49,12 @@ def test_settings_show_no_secret_when_they_are_printed() -> None:
     assert "hush" not in repr(made)
     assert "hush" not in str(made)
     assert "hush" not in f"{[made]}"
+
+
+def test_who_looks_after_others_waits_for_them_after_the_deadline() -> None:
+    late = replace(job(), deadline=1_000.0, grace_seconds=10.0)
+    assert [late.overdue_after(graces) for graces in (0, 1, DRIVER_GRACES, TASK_GRACES)] == [1_000, 1_010, 1_030, 1_040]
+    assert job().overdue_after(1) == math.inf
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

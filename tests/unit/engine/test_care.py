@@ -104,6 +104,18 @@ def test_deaths_with_no_record_in_hand_stop_all_partitions_of_the_block(case: Ca
     assert "while it had no record in hand" in case.care.stops[1]
 
 
+def test_after_the_deadline_the_next_worker_only_says_why(case: Case) -> None:
+    case.note_death(DEATH, at(7, 8), was_at_ease=True)
+    reason = case.give_up(at(7, 12), stored_at=1_769_860_800, overdue=61.2)
+    assert case.care == Care(yields=reason)
+    assert reason == (
+        "the run has reached its max_run_time, and 61 s later the worker was still busy with partition 1, offsets 7 to "
+        "11; it had stored nothing since 2026-01-31T12:00:00+00:00, and was ended"
+    )
+    assert case.is_given_up
+    assert "was still busy with no record" in Case(BLOCK, "x").give_up(None, 0, 1)
+
+
 def test_of_the_trace_what_the_engine_did_is_left_out() -> None:
     trace = (
         "Fatal Python error: Segmentation fault\n\nStack (most recent call first):\n"

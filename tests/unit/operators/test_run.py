@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.exceptions import IncompleteRunError, StalePlanError
+from airflow_provider_kpipe.exceptions import IncompleteRunError, OverdueJobError, StalePlanError
 from airflow_provider_kpipe.operators.run import KpipeRunOperator
 from airflow_provider_kpipe.spark import job_operator, job_run
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
@@ -33,6 +34,7 @@ class World:
         self.ended: Any = "stopped"
         self.looks = 0
         self.done_before = False
+        self.moved_at: dict[int, datetime] = {}
 
     def __call__(self, *given: Any, **more: Any) -> Self:
         return self
@@ -173,6 +175,23 @@ def test_partitions_that_were_not_finished_fail_the_run_and_are_named(
     assert "partition 2 is at 0 of [0, 9): its worker did not come to the end" in said
     assert "partition 0" not in said
     assert context["ti"].pushed[PROGRESS_KEY]["partitions"][1]["stored"] == 30
+
+
+def test_partitions_that_are_silent_are_named_with_since_when_and_so_is_a_job_that_was_ended(
+    run: Any, plan: MakePlan, world: World
+) -> None:
+    world.reached = {1: (30, None), 2: (0, None)}
+    world.moved_at = {1: datetime(2026, 1, 31, 12, tzinfo=timezone.utc)}
+    world.failure = OverdueJobError("Spark's driver had not come to its end")
+    with pytest.raises(IncompleteRunError) as failure:
+        run(plan((0, 100), (10, 50), (0, 9)))
+    said = str(failure.value)
+    assert said.startswith("Spark's driver had not come to its end\n2 of 3 partitions")
+    assert (
+        "partition 1 is at 30 of [10, 50): its worker did not come to the end, and stored nothing after 2026-01" in said
+    )
+    assert "partition 2 is at 0 of [0, 9): its worker did not come to the end; see above" in said
+    assert any(isinstance(call, list) for call in world.calls), "what the job has left open is ended"
 
 
 def test_hundreds_of_unfinished_partitions_make_a_short_message(run: Any, plan: MakePlan, world: World) -> None:

@@ -4,6 +4,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, Self
 
@@ -93,6 +95,21 @@ def test_what_has_moved_since_the_last_look_is_logged(plan: Plan, watch: Watch) 
         "partition 1: 100 %, 0 dead letters",
         "all: 100 %, 3 of 3 partitions complete",
     ]
+
+
+def test_when_each_partition_was_first_seen_where_it_stands_is_kept(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moments = [datetime(2026, 1, 31, 12, minute, tzinfo=timezone.utc) for minute in range(3)]
+    looks = [looks_at(plan, 0, 1_000, 5), looks_at(plan, 50, 1_000, 5), looks_at(plan, 50, 1_300, 5)]
+    monkeypatch.setattr(progress_log, "Positions", FakePositions)
+    monkeypatch.setattr(FakePositions, "looks", iter(looks), raising=False)
+    monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
+    clock = chain(moments, repeat(moments[-1]))
+    monkeypatch.setattr(progress_log, "datetime", type("Clock", (), {"now": staticmethod(lambda zone: next(clock))}))
+    with ProgressLog({}, plan, interval_seconds=0.001, show=list) as log:
+        assert FakePositions.exhausted.wait(10)
+    assert log.moved_at == {0: moments[1], 1: moments[2], 2: moments[0]}
 
 
 def test_a_rate_is_given_for_every_partition_that_moved(plan: Plan, watch: Watch) -> None:

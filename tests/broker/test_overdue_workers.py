@@ -1,0 +1,58 @@
+"""Workers that do not yield when the run's time has passed: ended by their supervisor, and named."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from pipelines import Bench
+from tasks import work_in_task
+from topics import Sent, fill, read_all
+
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+# Long enough for a worker to be at its records by then.
+UNTIL_THE_DEADLINE = 10.0
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
+    broker: SandboxBroker, delivery: Delivery
+) -> None:
+    spec = {"delivery": delivery, "segments": ["deadly_kit:deadly"], "chunk_records": 5}
+    bench = Bench.make(broker.bootstrap_servers, 2, **spec)
+    # In the second chunk of partition 0.
+    fates = {14: "sleep"}
+    sent = [
+        Sent(json.dumps({"id": each, "fate": fates.get(each, "")}).encode(), partition=each % 2) for each in range(20)
+    ]
+    fill(bench.bootstrap, bench.topic, sent)
+    plan = bench.plan()
+    job = Job(bench.pipeline, plan, deadline=time.time() + UNTIL_THE_DEADLINE, grace_seconds=1.0)
+
+    done, said = work_in_task(bench, plan, at_once=2, job=job)
+
+    hung, healthy = sorted(done, key=lambda each: each["partition"])
+    assert (healthy["state"], healthy["stored"]) == ("complete", 10)
+    assert (hung["state"], hung["stored"]) == ("yielded", 5), said
+    assert "the run has reached its max_run_time" in hung["reason"]
+    assert "still busy with partition 0, offsets 5 to 9; it had stored nothing since 20" in hung["reason"]
+    with Positions(bench.settings) as positions:
+        assert [each.reason for each in positions.progress(plan)] == [hung["reason"], None]
+    written = [json.loads(each.value or b"")["id"] for each in read_all(bench.bootstrap, bench.output)]
+    stored = sorted([*range(0, 10, 2), *range(1, 20, 2)])
+    # Of the chunk that came to nothing, what was before the record is there where nothing takes it back.
+    assert sorted(written) == (stored if delivery == "exactly_once" else sorted([*stored, 10, 12]))
+
+
+def test_a_worker_that_cannot_even_say_so_ends_the_task(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["never_kit:never"])
+    fill(bench.bootstrap, bench.topic, [Sent()])
+    plan = bench.plan()
+    job = Job(bench.pipeline, plan, deadline=time.time(), grace_seconds=1.0)
+    with pytest.raises(AssertionError, match="also while it only had to say that it stops"):
+        work_in_task(bench, plan, job=job)
