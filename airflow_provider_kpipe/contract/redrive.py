@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.strict_json import Document
 
 RedriveTarget: TypeAlias = Literal["source", "output"]
 Outcome: TypeAlias = Literal[
-    "redriven", "parked", "exhausted", "already_redriven", "elsewhere", "not_selected", "unreadable"
+    "redriven", "parked", "exhausted", "already_redriven", "duplicate", "elsewhere", "not_selected", "unreadable"
 ]
 
 TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
@@ -72,13 +72,15 @@ class Redrive(Document):
     ledger_topic: str
     source_topic: str
     """Where records go back to, if they came from there."""
+    each_letter: bool = False
+    """Also those of one record. Without it they count as one letter, and the others of them as duplicates."""
 
     def __post_init__(self) -> None:
         if self.max_attempts is not None and (type(self.max_attempts) is not int or self.max_attempts < 1):
             raise RedriveError(f"max_attempts={self.max_attempts!r}: use a whole number from 1, or None for no cap")
 
     def outcome_of(self, letter: DeadLetter | None, written_at: int, redriven: bool) -> Outcome:
-        """What becomes of one dead letter; None is a message that is none, `redriven` what the ledger says."""
+        """What becomes of a dead letter by itself; None is a message that is none, `redriven` what the ledger says."""
         if letter is None:
             return "unreadable"
         if not self.selection.covers(letter, written_at):

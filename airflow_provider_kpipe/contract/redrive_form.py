@@ -30,6 +30,7 @@ FIELDS = (
     "end_offsets",
     "target",
     "max_attempts",
+    "each_letter",
     "dry_run",
 )
 ANY_PIPELINE = "*"
@@ -45,13 +46,20 @@ class RedriveRequest:
     end: OffsetLimit
     target: RedriveTarget
     max_attempts: int | None
+    each_letter: bool
     dry_run: bool
 
     @classmethod
     def from_form(
-        cls, form: Mapping[str, Any], *, pipeline: str, target: RedriveTarget, max_attempts: int | None
+        cls,
+        form: Mapping[str, Any],
+        *,
+        pipeline: str,
+        target: RedriveTarget,
+        max_attempts: int | None,
+        each_letter: bool = False,
     ) -> RedriveRequest:
-        """What the form does not ask for is as the DAG says: `pipeline`, `target` and `max_attempts`."""
+        """What the form does not ask for is as the DAG says: all that is given beside it."""
         refuse_unknown(form, FIELDS)
         start, end = offset_range(form)
         if "max_attempts" in form:
@@ -62,13 +70,17 @@ class RedriveRequest:
             end=end or Latest(),
             target=target_of(form.get("target"), target),
             max_attempts=max_attempts,
+            each_letter=yes_or_no("each_letter", form.get("each_letter", each_letter)),
             dry_run=yes_or_no("dry_run", form.get("dry_run", False)),
         )
 
 
-def check_start(start: Mapping[str, Any], *, target: RedriveTarget | None, max_attempts: int | None) -> None:
-    """Whether a form that starts like this leaves what an operator says as it is, while nobody fills anything in."""
-    said = {name: value for name, value in (("target", target), ("max_attempts", max_attempts)) if value is not None}
+def check_start(start: Mapping[str, Any], **operator: Any) -> None:
+    """Whether a form that starts like this leaves what an operator says as it is, while nobody fills anything in.
+
+    :param operator: `target`, `max_attempts` and `each_letter`; None where it says nothing
+    """
+    said = {name: value for name, value in operator.items() if value is not None}
     # An empty target chooses none; an empty max_attempts chooses no limit.
     overridden = {
         name: start[name]

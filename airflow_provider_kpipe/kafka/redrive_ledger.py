@@ -44,17 +44,19 @@ def ensure_ledger(settings: Mapping[str, str], dead_letters: Topic, ledger: str)
         _wait(positions, ledger, wanted)
 
 
-def redriven(settings: Mapping[str, str], plan: Plan, planned: PartitionRange, ledger: str) -> Redriven:
-    """What the ledger says now of one range; nothing as long as there is no ledger."""
-    found = Redriven(plan.topic_id, planned)
+def redriven(settings: Mapping[str, str], plan: Plan, ledger: str) -> Redriven:
+    """What the ledger says now; nothing as long as there is no ledger."""
+    found = Redriven(plan.topic_id, plan.ranges)
     with Positions(settings) as positions:
         topic = _topic(positions, ledger)
-        if topic is None or planned.partition not in topic.partitions:
+        if topic is None:
             return found
-        first = positions.earliest(topic, plan.isolation_level)[planned.partition]
-        after_last = positions.latest(topic, plan.isolation_level)[planned.partition]
-    for entry in read_range(settings, ledger, PartitionRange(planned.partition, first, after_last, None)):
-        found.note(entry.key(), entry.value())
+        first = positions.earliest(topic, plan.isolation_level)
+        after_last = positions.latest(topic, plan.isolation_level)
+    for partition in topic.partitions:
+        entries = PartitionRange(partition, first[partition], after_last[partition], None)
+        for entry in read_range(settings, ledger, entries):
+            found.note(partition, entry.key(), entry.value())
     return found
 
 

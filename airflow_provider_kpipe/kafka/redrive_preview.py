@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import cast
 
 from confluent_kafka import Message
 
@@ -12,6 +13,8 @@ from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder
+from airflow_provider_kpipe.contract.redrive_decisions import Decisions
+from airflow_provider_kpipe.contract.redrive_ledger import Place
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.redrive_ledger import redriven
@@ -24,8 +27,9 @@ TEXT_CHARACTERS = 300
 
 def preview(settings: Mapping[str, str], order: RedriveOrder) -> RedriveResult:
     """Decides as the engine does, over the same ranges and the same ledger."""
-    seen = _Seen(order)
-    partitions = [seen.look(settings, planned) for planned in order.plan.ranges]
+    plan, redrive = order.plan, order.redrive
+    seen = _Seen(plan.topic, Decisions(redrive, redriven(settings, plan, redrive.ledger_topic)))
+    partitions = [seen.look(settings, planned) for planned in plan.ranges]
     return RedriveResult.of(
         order,
         partitions,
@@ -38,19 +42,19 @@ def preview(settings: Mapping[str, str], order: RedriveOrder) -> RedriveResult:
 class _Seen:
     """Counts of the letters that would be redriven, and the first few of them."""
 
-    def __init__(self, order: RedriveOrder) -> None:
-        self._order = order
+    def __init__(self, topic: str, decisions: Decisions) -> None:
+        self._topic = topic
+        self._decisions = decisions
         self.exception_classes: Counter[str] = Counter()
         self.pipelines: Counter[str] = Counter()
         self.samples: list[Sample] = []
 
     def look(self, settings: Mapping[str, str], planned: PartitionRange) -> PartitionRedrive:
-        plan, redrive = self._order.plan, self._order.redrive
-        done = redriven(settings, plan, planned, redrive.ledger_topic)
         outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
-        for message in read_range(settings, plan.topic, planned):
+        for message in read_range(settings, self._topic, planned):
             letter = letter_in(message)
-            outcome = redrive.outcome_of(letter, message.timestamp()[1], message.offset() in done)
+            place = Place(planned.partition, cast("int", message.offset()))
+            outcome = self._decisions.outcome_of(letter, place, message.timestamp()[1])
             outcomes[outcome] += 1
             if letter is not None and outcome == "redriven":
                 self._note(message, letter)

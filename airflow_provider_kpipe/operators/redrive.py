@@ -55,6 +55,8 @@ class KpipeRedriveOperator(SparkJobOperator):
         through the segments to the destination now. Left out, it is what the form starts with, or 'source'
     :param max_attempts: a record that has become a dead letter so often is parked instead. Left out, it is what the
         form starts with, or no limit
+    :param each_letter: put a record back as often as it has letters, as several runs over it leave them. Otherwise they
+        count as one, and the others of them as `duplicate`. Left out, it is what the form starts with, or False
     :param parking_topic: where such records go, as the dead letters they are; without one they stay where they are
     :param conn_id: Spark connection
     :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
@@ -71,20 +73,23 @@ class KpipeRedriveOperator(SparkJobOperator):
         pipeline: KafkaPipeline,
         target: RedriveTarget | None = None,
         max_attempts: int | None = None,
+        each_letter: bool | None = None,
         parking_topic: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
         start = self._start_of_form()
-        check_start(start, target=target, max_attempts=max_attempts)
+        check_start(start, target=target, max_attempts=max_attempts, each_letter=each_letter)
         self.target = target or target_of(start.get("target"), "source")
         check_redrive(pipeline, self.target, parking_topic)
         self.max_attempts = max_attempts
+        self.each_letter = bool(each_letter)
         self.parking_topic = parking_topic
 
     def _start_of_form(self) -> dict[str, Any]:
         """What the params of the DAG say before anyone fills them in; one without a default says nothing."""
-        start = {name: param.value for name, param in self.params.items() if name in ("target", "max_attempts")}
+        names = ("target", "max_attempts", "each_letter")
+        start = {name: param.value for name, param in self.params.items() if name in names}
         # Where there is no default, Airflow has a mark of its own in its place.
         return {name: value for name, value in start.items() if isinstance(value, (str, int, type(None)))}
 
@@ -101,7 +106,11 @@ class KpipeRedriveOperator(SparkJobOperator):
     def _make_order(self, context: Context) -> RedriveOrder:
         form = filled_in(dict(context["params"]), set(self.params), FIELDS)
         request = RedriveRequest.from_form(
-            form, pipeline=self.pipeline.name, target=self.target, max_attempts=self.max_attempts
+            form,
+            pipeline=self.pipeline.name,
+            target=self.target,
+            max_attempts=self.max_attempts,
+            each_letter=self.each_letter,
         )
         check_redrive(self.pipeline, request.target, self.parking_topic)
         redrive = Redrive(
@@ -111,6 +120,7 @@ class KpipeRedriveOperator(SparkJobOperator):
             parking_topic=self.parking_topic,
             ledger_topic=ledger_topic_of(self.pipeline),
             source_topic=self.pipeline.source.topic,
+            each_letter=request.each_letter,
         )
         settings = self._settings()
         source_settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
@@ -175,9 +185,13 @@ def _push(result: RedriveResult, context: Context) -> dict[str, Any]:
 
 
 def redrive_params(
-    target: RedriveTarget = "source", max_attempts: int | None = None, *, fixed: Mapping[str, Any] | None = None
+    target: RedriveTarget = "source",
+    max_attempts: int | None = None,
+    each_letter: bool = False,
+    *,
+    fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, Param]:
-    """The form, for `DAG(params=...)`; `target` and `max_attempts` are what it starts with.
+    """The form, for `DAG(params=...)`; `target`, `max_attempts` and `each_letter` are what it starts with.
 
     The form counts, also where nothing is filled in: an operator that says something else is refused. A field that is
     left out of the params cannot be filled in.
@@ -220,6 +234,11 @@ def redrive_params(
         "max_attempts": Param(
             max_attempts, type=["null", "integer", "string"], section="What to do", title="At most so many attempts",
             description="Records that became dead letters so often are parked. Empty: no limit.",
+        ),
+        "each_letter": Param(
+            each_letter, type="boolean", section="What to do", title="Each letter",
+            description="Several runs leave several letters of one record. Off: it goes back once, and the others are "
+            "counted as duplicate. On: it goes back as often.",
         ),
         "dry_run": Param(
             False, type="boolean", section="What to do", title="Only count",

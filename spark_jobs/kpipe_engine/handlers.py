@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
@@ -15,6 +16,7 @@ from kpipe_engine.async_segments import has_async
 from kpipe_engine.batch_handler import BatchHandler
 from kpipe_engine.concurrent_handler import ConcurrentHandler
 from kpipe_engine.crews import ConcurrentContext, Coroutines, Crew, Threads
+from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import Destination
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError, UnwritableRecordError
 from kpipe_engine.fault_policy import FaultPolicy
@@ -137,6 +139,13 @@ class SegmentHandler:
         return write_outputs(self._destination, message, records, counts)
 
 
+def choose_ledger(
+    job: Job, settings: KafkaSettings, ranges: Sequence[PartitionRange], delivery: Delivery
+) -> Ledger | None:
+    """One for all ranges of a worker: letters of one record may lie in several of them."""
+    return None if job.redrive is None else Ledger(job, job.redrive, ranges, settings.source, delivery)
+
+
 def choose_handler(
     job: Job,
     settings: KafkaSettings,
@@ -144,14 +153,14 @@ def choose_handler(
     destination: Destination,
     faults: FaultPolicy,
     orders: YieldOrders,
+    ledger: Ledger | None,
 ) -> Handler:
-    if job.redrive is None:
+    if job.redrive is None or ledger is None:
         return _choose_inner(job, settings, partition, destination, faults, orders)
     if job.redrive.target == "source":
         inner: Handler = CopyHandler(back_to_source(job.pipeline, destination.delivery), faults)
     else:
         inner = _choose_inner(job, settings, partition, destination, faults, orders)
-    ledger = Ledger(job, job.redrive, partition, settings.source, destination.delivery)
     return RedriveHandler(job, job.redrive, inner, ledger, destination.delivery)
 
 

@@ -21,7 +21,7 @@ from kpipe_engine.destination import Destination
 from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError, PipelineStoppedError, RefusedError
 from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
-from kpipe_engine.handlers import choose_handler
+from kpipe_engine.handlers import choose_handler, choose_ledger
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.ownership import Ownership
@@ -68,10 +68,11 @@ class PartitionWorker:
         )
         destination = Destination(job.pipeline.destination, self.delivery)
         faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
+        ledger = choose_ledger(job, settings, ranges, self.delivery)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
 
         def lane_of(planned: PartitionRange) -> Lane:
-            handler = choose_handler(job, settings, planned.partition, destination, faults, orders)
+            handler = choose_handler(job, settings, planned.partition, destination, faults, orders, ledger)
             return Lane(planned, handler, pieces[planned.partition])
 
         self.lanes = Lanes([lane_of(planned) for planned in ranges])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
+from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.contract.redrive import COUNTERS, Outcome, Redrive, written_topics
+from airflow_provider_kpipe.contract.redrive_ledger import Place, SourceRecord
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
@@ -26,6 +28,7 @@ class _Decided(NamedTuple):
 
     message: SourceMessage
     outcome: Outcome
+    letter: DeadLetter | None
     restored: RestoredMessage | None
 
 
@@ -52,7 +55,7 @@ class RedriveHandler:
         handled = 0
         while handled < len(decided):
             if decided[handled].outcome == "parked":
-                self._park(decided[handled].message)
+                self._park(decided[handled])
                 _count(decided[handled : handled + 1], counts)
                 handled += 1
                 continue
@@ -76,27 +79,29 @@ class RedriveHandler:
     def _decide(self, messages: Sequence[SourceMessage]) -> list[_Decided]:
         if not messages:
             return []
-        redriven, decided = self._ledger.redriven(), []
+        decisions, decided = self._ledger.decisions(), []
         for message in messages:
             letter = read_dead_letter(message.key(), message.value(), read_headers(message))
-            outcome = self._redrive.outcome_of(letter, message.timestamp()[1], message.offset() in redriven)
+            place = Place(message.partition(), message.offset())
+            outcome = decisions.outcome_of(letter, place, message.timestamp()[1])
             restored = self._restore(message, letter) if letter and outcome == "redriven" else None
-            decided.append(_Decided(message, outcome, restored))
+            decided.append(_Decided(message, outcome, letter, restored))
         return decided
 
     def _pass(self, stretch: Sequence[_Decided], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """How many of the letters are done, in order: those to be redriven, and those between them that are not."""
-        chosen = [each.restored for each in stretch if each.restored]
+        chosen = [each for each in stretch if each.restored]
         stopped: PartitionStoppedError | None = None
         try:
-            taken = self._give(chosen, counts, known_faults, until)
+            taken = self._give([each.restored for each in chosen if each.restored], counts, known_faults, until)
         except PartitionStoppedError as stop:
             if stop.next_offset is None:
                 raise
-            stopped, taken = stop, sum(each.offset() < stop.next_offset for each in chosen)
-        done = stretch if taken == len(chosen) else [e for e in stretch if e.message.offset() < chosen[taken].offset()]
+            stopped, taken = stop, sum(each.message.offset() < stop.next_offset for each in chosen)
+        done = stretch if taken == len(chosen) else stretch[: stretch.index(chosen[taken])]
         for each in chosen[:taken]:
-            self._enter(each.offset())
+            # Its outputs are on their way already: only a new try leaves them out.
+            self._enter(each, "redriven")
         _count(done, counts)
         if stopped is not None:
             raise stopped
@@ -112,17 +117,17 @@ class RedriveHandler:
         finally:
             counts.named.update(ours)
 
-    def _enter(self, source_offset: int) -> None:
+    def _enter(self, decided: _Decided, outcome: Literal["redriven", "parked"]) -> None:
+        message, letter = decided.message, cast("DeadLetter", decided.letter)
         try:
-            self._ledger.enter(source_offset, "redriven")
+            self._ledger.enter(Place(message.partition(), message.offset()), outcome, SourceRecord.of(letter))
         except UnwritableRecordError as error:
-            # Its outputs are on their way already: only a new try leaves them out.
-            fault = error.fault("dead_letter")
-            raise ChunkFailedError(str(fault), {source_offset: fault}) from error
+            raise _refusal(message, error) from error
 
-    def _park(self, message: SourceMessage) -> None:
+    def _park(self, decided: _Decided) -> None:
+        self._enter(decided, "parked")
+        message = decided.message
         try:
-            self._ledger.enter(message.offset(), "parked")
             produce(
                 self._delivery,
                 message.offset(),
@@ -134,8 +139,7 @@ class RedriveHandler:
                 headers=message.headers(),
             )
         except UnwritableRecordError as error:
-            fault = error.fault("dead_letter")
-            raise ChunkFailedError(str(fault), {message.offset(): fault}) from error
+            raise _refusal(message, error) from error
 
     def _first_stuck(self, messages: Sequence[SourceMessage], known_faults: KnownFaults) -> int | None:
         """The position of a letter for which something was refused that it cannot do without."""
@@ -151,6 +155,11 @@ class RedriveHandler:
             f"{', '.join(map(repr, self._written_topics[1:]))} are there, may be written to and take so large a "
             "record, then run again"
         )
+
+
+def _refusal(message: SourceMessage, error: UnwritableRecordError) -> ChunkFailedError:
+    fault = error.fault("dead_letter")
+    return ChunkFailedError(str(fault), {message.offset(): fault})
 
 
 def _count(done: Iterable[_Decided], counts: Counts) -> None:

@@ -319,6 +319,18 @@ def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_no
     assert redrive(bench, "again").named == {"kpipe:redriven": 5}
 
 
+def test_letters_behind_a_stop_are_not_entered_and_go_back_later(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker), "faulty_kit:stops_at_five")
+
+    (progress,) = work(bench, order(bench))
+
+    assert (progress.state, progress.next_offset) == ("stopped", 2)
+    assert progress.counts.named == {"kpipe:redriven": 2}
+    assert [key.rpartition(b"/")[2] for key, _ in entries(bench)] == [b"0", b"1"]
+    assert redrive(mended(bench), "again").named == {"kpipe:already_redriven": 2, "kpipe:redriven": 3}
+    assert ids(bench, bench.output) == list(range(10))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, target: RedriveTarget) -> None:
     bench = mended(with_dead_letters(broker))

@@ -11,6 +11,10 @@ def as_ticket(letter: Any) -> Any:
     return letter.key, json.dumps(ticket).encode(), [*letter.headers, ("ticket", b"open")]
 
 
+def as_it_is(letter: Any) -> Any:
+    return letter.key, letter.value, letter.headers
+
+
 def refuse(record: Any) -> Any:
     raise RuntimeError("once more")
 

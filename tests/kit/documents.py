@@ -31,7 +31,7 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
 from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, Selection
-from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
+from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, SourceRecord
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
 from airflow_provider_kpipe.contract.stop_request import StopRequest
 from airflow_provider_kpipe.contract.strict_json import Document
@@ -83,6 +83,7 @@ REDRIVE = Redrive(
     parking_topic="orders.parked",
     ledger_topic="orders.dead.redriven",
     source_topic="orders",
+    each_letter=True,
 )
 
 DOCUMENTS: tuple[Document, ...] = (
@@ -117,7 +118,12 @@ DOCUMENTS: tuple[Document, ...] = (
     ),
     StopRequest("2026-01-31T12:00:01.000+00:00/0badc0de", "the task was stopped"),
     DrainTarget("orders-v2", "orders", "read_committed", {0: 50, 1: 0}, 1_769_860_800_000, (0, 1)),
-    LedgerEntry("dag/run/redrive", "redriven", "2026-01-31T12:00:00+00:00"),
+    LedgerEntry(
+        "dag/run/redrive",
+        "redriven",
+        "2026-01-31T12:00:00+00:00",
+        SourceRecord("orders", "orders", 3, 5, 1_700_000_000_000),
+    ),
     REDRIVE,
     RedriveOrder(PLAN, REDRIVE),
     RedriveResult(

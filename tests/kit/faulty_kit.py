@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from airflow_provider_kpipe import StopPartitionError
+
 
 def fails(record: Any) -> Any:
     raise ValueError("always")
@@ -53,6 +55,13 @@ def looks_at_headers(record: Any) -> Any:
 def fails_at_five(record: Any) -> Any:
     if json.loads(record.value)["id"] == 5:
         raise LookupError("five")
+    return record
+
+
+def stops_at_five(record: Any) -> Any:
+    """As a segment does whose database is down."""
+    if json.loads(record.value)["id"] == 5:
+        raise StopPartitionError("down")
     return record
 
 

@@ -42,6 +42,7 @@ def order(
     end: OffsetLimit | None = None,
     max_attempts: int | None = None,
     parking: str | None = None,
+    each_letter: bool = False,
     dry_run: bool = False,
     **selection: Any,
 ) -> RedriveOrder:
@@ -58,20 +59,21 @@ def order(
     if not dry_run:
         with Positions(bench.settings) as positions:
             ensure_ledger(bench.settings, positions.topic(bench.dead), ledger_topic_of(bench.pipeline))
-    return RedriveOrder(
-        plan,
-        Redrive(target, Selection(**selection), max_attempts, parking, ledger_topic_of(bench.pipeline), bench.topic),
-    )
+    ledger, chosen = ledger_topic_of(bench.pipeline), Selection(**selection)
+    return RedriveOrder(plan, Redrive(target, chosen, max_attempts, parking, ledger, bench.topic, each_letter))
 
 
 def await_committed(bench: Bench) -> None:
     """A broker answers a commit before its readers see it."""
     with Positions(bench.settings) as positions:
-        topic = positions.topic(bench.dead)
-        wait_for(
-            lambda: positions.latest(topic, "read_committed") == positions.latest(topic, "read_uncommitted"),
-            "the end of the last transaction",
-        )
+        for name in (bench.dead, bench.topic, bench.output):
+            topic = positions.topic(name)
+            wait_for(
+                lambda topic=topic: (
+                    positions.latest(topic, "read_committed") == positions.latest(topic, "read_uncommitted")
+                ),
+                "the end of the last transaction",
+            )
 
 
 def worker(bench: Bench, made: RedriveOrder, partition: int = 0, **settings: Any) -> PartitionWorker:
@@ -89,6 +91,7 @@ def redrive(bench: Bench, run_key: str = "redrive-1", **how: Any) -> Counts:
     """A whole redrive, which has to come to its end."""
     progress = work(bench, order(bench, run_key, **how))
     assert [each.reason for each in progress if not each.complete] == []
+    await_committed(bench)
     return sum((each.counts for each in progress), Counts())
 
 

@@ -22,9 +22,9 @@ def request(**form: Any) -> RedriveRequest:
 
 
 def test_a_form_with_nothing_filled_in_is_all_of_the_pipelines_letters_as_the_dag_says() -> None:
-    expected = RedriveRequest(OURS, Earliest(), Latest(), "source", 3, dry_run=False)
+    expected = RedriveRequest(OURS, Earliest(), Latest(), "source", 3, each_letter=False, dry_run=False)
     assert request() == expected
-    empty = {name: None for name in FIELDS if name not in ("dry_run", "max_attempts")}
+    empty = {name: None for name in FIELDS if name not in ("each_letter", "dry_run", "max_attempts")}
     assert request(**empty, dry_run=False) == expected
 
 
@@ -67,8 +67,8 @@ def test_offsets_of_the_dead_letter_topic() -> None:
 
 
 def test_what_to_do_may_be_other_than_the_dag_says() -> None:
-    made = request(target="output", max_attempts="7", dry_run=True)
-    assert (made.target, made.max_attempts, made.dry_run) == ("output", 7, True)
+    made = request(target="output", max_attempts="7", each_letter=True, dry_run=True)
+    assert (made.target, made.max_attempts, made.each_letter, made.dry_run) == ("output", 7, True, True)
     assert request(max_attempts=None).max_attempts is None
 
 
@@ -86,6 +86,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"max_attempts": 0}, "max_attempts is 0. Write a whole number from 1"),
     ({"max_attempts": 1.5}, "max_attempts is 1.5"),
     ({"dry_run": "yes"}, "dry_run is 'yes'. Choose true or false."),
+    ({"each_letter": None}, "each_letter is None. Choose true or false."),
 ]
 
 

@@ -219,6 +219,33 @@ def test_with_nothing_filled_in_a_redrive_does_what_the_dag_file_says(
     assert (operator.target, world.job.redrive.target, world.job.redrive.max_attempts) == (redriven[0], *redriven)
 
 
+@pytest.mark.parametrize(
+    ("form", "said", "each_letter"),
+    [
+        ({}, {}, False),
+        ({}, {"each_letter": True}, True),
+        (redrive_params(each_letter=True), {}, True),
+        (redrive_params(each_letter=True), {"each_letter": True}, True),
+    ],
+)
+def test_each_letter_goes_back_where_the_dag_file_says_so(
+    pipeline: KafkaPipeline, world: World, context: Any, form: dict[str, Any], said: dict[str, Any], each_letter: bool
+) -> None:
+    with DAG("redrive", schedule=None, params=form):
+        operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, **said)
+    operator.execute({**context, "params": dict(operator.params.dump()), "task_state_store": TaskState()})
+    assert world.job.redrive
+    assert world.job.redrive.each_letter is each_letter
+
+
+def test_an_operator_whose_form_starts_otherwise_with_each_letter_is_refused(pipeline: KafkaPipeline) -> None:
+    with (
+        pytest.raises(RedriveError, match=r"the operator says each_letter=True, .* redrive_params\(each_letter=True\)"),
+        DAG("redrive", schedule=None, params=redrive_params()),
+    ):
+        KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, each_letter=True)
+
+
 def test_a_redrive_runs_what_was_asked_for(operator: Any, world: World, context: Any) -> None:
     result = operator.execute(fill_in(context, exception_class="KeyError", target="output", max_attempts=5))
 
