@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
@@ -103,7 +104,7 @@ STRANGE_JSON = st.one_of(
     st.integers(1, 4_300).map(lambda digits: 10**digits - 1),
     st.floats(),
     ANY_TEXTS,
-    st.sampled_from([[], [[]], [["a"]], [[None, None]], {}, {"": None}]),
+    st.sampled_from([[], [[]], [["a"]], [[None, None]], {}, {"": None}]).map(deepcopy),
 )
 
 
