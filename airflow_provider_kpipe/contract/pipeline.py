@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from airflow_provider_kpipe.contract.choices import check_choice
+from airflow_provider_kpipe.contract.kinds import check_kinds
 from airflow_provider_kpipe.contract.plan import IsolationLevel
 from airflow_provider_kpipe.contract.policies import IMPORT_PATH, DeadLetterBudget, RetryPolicy, check_on_fault
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
@@ -52,6 +53,7 @@ class KafkaSource:
         check_choice("KafkaSource.on_data_loss", self.on_data_loss, OnDataLoss, PipelineError)
         if self.correlation_header == "":
             raise PipelineError("correlation_header is empty: name a header, or leave it out")
+        check_kinds(self, PipelineError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class KafkaDestination:
         object.__setattr__(self, "drop_headers", tuple(self.drop_headers))
         check_choice("KafkaDestination.partitioner", self.partitioner, Partitioner, PipelineError)
         check_choice("KafkaDestination.compression", self.compression, Compression, PipelineError)
+        check_kinds(self, PipelineError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,7 @@ class KafkaDeadLetter:
         check_choice("KafkaDeadLetter.format", self.format, DeadLetterFormat, PipelineError)
         if self.mapper is not None:
             self._check_mapper(self.mapper)
+        check_kinds(self, PipelineError)
 
     def _check_mapper(self, path: str) -> None:
         if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
@@ -138,6 +142,7 @@ class KafkaPipeline(Document):
     """What a worker process may take for its data; None is no limit."""
 
     def __post_init__(self) -> None:
+        check_kinds(self, PipelineError)
         if not self.name.strip():
             raise PipelineError("a pipeline needs a name: it is its consumer group unless group_id is given")
         if isinstance(self.segments, str):
