@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_kpipe.contract.form_fields import each_name_once
 
 EMPTY: tuple[Any, ...] = (None, "", "None")
+_MARKS = ("{{", "{%", "{#")
+
+
+def is_template(value: Any) -> bool:
+    """Whether Airflow makes something else of it when the task runs: of text in braces, of another task's output."""
+    if isinstance(value, str):
+        return any(mark in value for mark in _MARKS)
+    if isinstance(value, Mapping):
+        return any(map(is_template, value.values()))
+    if isinstance(value, (list, tuple, set)):
+        return any(map(is_template, value))
+    return callable(value) or hasattr(value, "resolve")
 
 
 def rendered(value: Any) -> Any:

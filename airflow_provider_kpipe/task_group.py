@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator
@@ -87,6 +87,7 @@ def _task_group(
     **of_run: Any,
 ) -> KpipeTaskGroup:
     """A group around the plan; what the run takes besides it goes to the run as it is."""
+    check_pipeline(pipeline)
     group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
     with group:
         group.plan = make_plan(group)

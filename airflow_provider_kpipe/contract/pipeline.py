@@ -186,20 +186,22 @@ class KafkaPipeline(Document):
         return (self.destination.topic, *([self.dead_letter.topic] if self.dead_letter else []))
 
     @property
-    def needed_topics(self) -> tuple[str, ...]:
-        """Those that have to be there before a run begins."""
-        events = self.partitions.events_topic
-        return (*self.written_topics, *([events] if events else []))
+    def topic_roles(self) -> dict[str, str]:
+        """The topics that have to be there before a run begins, by what they are for."""
+        dead_letter, events = self.dead_letter, self.partitions.events_topic
+        return {
+            "source": self.source.topic,
+            "destination": self.destination.topic,
+            **({"dead letter": dead_letter.topic} if dead_letter else {}),
+            **({"events": events} if events else {}),
+        }
 
     def _check_topics(self) -> None:
-        roles: dict[str, str] = {}
-        declared = ("destination", self.destination), ("dead letter", self.dead_letter)
-        written = [(role, each.topic) for role, each in declared if each is not None]
         if self.partitions.events_topic is not None:
             check_topic(self.partitions.events_topic, "events")
-            written.append(("events", self.partitions.events_topic))
-        for role, topic in written:
-            if topic == self.source.topic:
+        roles: dict[str, str] = {}
+        for role, topic in self.topic_roles.items():
+            if role != "source" and topic == self.source.topic:
                 raise PipelineError(
                     f"pipeline {self.name!r} reads {topic!r} and has it as {role} topic: "
                     "each run would read what the last one wrote; name another topic"
@@ -235,3 +237,9 @@ def check_topic(topic: str, role: str) -> None:
         raise PipelineError(
             f"{role} topic {topic!r}: a topic has 1 to {LONGEST_TOPIC} of the characters a-z A-Z 0-9 . _ -"
         )
+
+
+def check_pipeline(pipeline: object) -> None:
+    """Refuse what is no pipeline where a task is declared, which would fail only when it runs."""
+    if not isinstance(pipeline, KafkaPipeline):
+        raise PipelineError(f"pipeline={pipeline!r} is no KafkaPipeline: declare one, and give it to all its tasks")

@@ -111,15 +111,6 @@ def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionR
             )
 
 
-def check_written_topics(pipeline: KafkaPipeline, settings: Mapping[str, str], source_partitions: int) -> None:
-    """A topic that is missing would send every record to the dead letters, or fail them all."""
-    with Positions(settings) as positions:
-        for name in pipeline.needed_topics:
-            topic = positions.topic(name)
-            if name == pipeline.destination.topic:
-                check_kept_partitions(pipeline, source_partitions, topic)
-
-
 def check_kept_partitions(pipeline: KafkaPipeline, source_partitions: int, destination: Topic) -> None:
     """A partition that the destination does not have would send all its records to the dead letters."""
     there = len(destination.partitions)

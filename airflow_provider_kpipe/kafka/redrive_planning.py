@@ -8,8 +8,9 @@ from contextlib import suppress
 from airflow_provider_kpipe.contract.offsets import OffsetLimit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import IsolationLevel, Plan
-from airflow_provider_kpipe.contract.redrive import Redrive, dead_letter_of, redrive_group_of, written_topics
+from airflow_provider_kpipe.contract.redrive import Redrive, dead_letter_of, redrive_group_of
 from airflow_provider_kpipe.exceptions import UnknownTopicError
+from airflow_provider_kpipe.kafka.needed_topics import topics_of
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
 from airflow_provider_kpipe.kafka.planning import check_kept_partitions
 from airflow_provider_kpipe.kafka.positions import Positions
@@ -56,14 +57,15 @@ def check_redrive_topics(
     settings: Mapping[str, str], source_settings: Mapping[str, str], pipeline: KafkaPipeline, redrive: Redrive
 ) -> None:
     """A topic that is missing would hold up every letter, or make it a dead letter again."""
-    with Positions(settings) as positions:
-        topics = {
-            topic: positions.topic(topic)
-            for topic in written_topics(pipeline, redrive)
-            if topic != redrive.ledger_topic
-        }
+    roles = {"parking": redrive.parking_topic} if redrive.parking_topic else {}
+    roles |= {role: pipeline.topic_roles[role] for role in ("dead letter", _target_role(redrive))}
+    topics = topics_of(pipeline.name, [(settings, roles)])
     if redrive.target == "output" and pipeline.destination.keep_partition:
         # Outputs keep the partition that their record had in the source. It may be gone: its letters are not.
         with Positions(source_settings) as positions, suppress(UnknownTopicError):
             source = positions.topic(pipeline.source.topic)
-            check_kept_partitions(pipeline, len(source.partitions), topics[pipeline.destination.topic])
+            check_kept_partitions(pipeline, len(source.partitions), topics["destination"])
+
+
+def _target_role(redrive: Redrive) -> str:
+    return "source" if redrive.target == "source" else "destination"

@@ -10,7 +10,7 @@ from airflow.sdk import BaseOperator, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.operators.failures import failing_for_good
@@ -40,6 +40,7 @@ class KpipeCheckpointOperator(BaseOperator):
 
     def __init__(self, *, pipeline: KafkaPipeline, plan: Any, **kwargs: Any) -> None:
         super().__init__(**{"trigger_rule": TriggerRule.ALL_DONE, **kwargs})
+        check_pipeline(pipeline)
         self.pipeline = pipeline
         self.plan = plan
 

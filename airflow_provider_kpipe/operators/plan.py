@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.kafka.planning import check_written_topics, make_plan
+from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.kafka.retention import check_retention
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.handover import run_key_of
 from airflow_provider_kpipe.operators.wishes import is_backfill, of_interval, wishes_of
+from airflow_provider_kpipe.rendered import is_template
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -66,6 +68,7 @@ class KpipePlanOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_pipeline(pipeline)
         self.pipeline = pipeline
         self.start = start
         self.end = end
@@ -75,6 +78,15 @@ class KpipePlanOperator(BaseOperator):
         self.publish = publish
         self.dry_run_wanted = dry_run
         self.checkpoint_task_id = checkpoint_task_id
+        self._check_written()
+
+    def _check_written(self) -> None:
+        """Refuse, while the DAG is parsed, wishes that make no sense; templates are read when the task runs."""
+        said = {name: getattr(self, name) for name in KpipePlanOperator.template_fields}
+        wishes_of({name: value for name, value in said.items() if not is_template(value)})
+        for name, value in (("publish", self.publish), ("dry_run", self.dry_run_wanted)):
+            if type(value) is not bool:
+                raise ValueError(f"{name}={value!r}: use True or False")
 
     def execute(self, context: Context) -> dict[str, Any]:
         with failing_for_good():
@@ -86,6 +98,8 @@ class KpipePlanOperator(BaseOperator):
     def make_plan(self, context: Context) -> Plan:
         wishes, publish, dry_run = self.wishes(context)
         settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
+        written_to = KpipeHook(self.pipeline.destination_conn_id).get_conn()
+        check_needed_topics(self.pipeline, settings, written_to)
         plan = make_plan(
             self.pipeline,
             wishes,
@@ -96,8 +110,6 @@ class KpipePlanOperator(BaseOperator):
             created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             published=self.published(context),
         )
-        written_to = KpipeHook(self.pipeline.destination_conn_id).get_conn()
-        check_written_topics(self.pipeline, written_to, plan.topic_partitions)
         check_retention(self.pipeline, settings, written_to, plan)
         return plan
 
@@ -126,7 +138,7 @@ class KpipePlanOperator(BaseOperator):
 
     def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
         """What to read, whether to publish it, and whether this is a dry run."""
-        wishes = wishes_of({name: getattr(self, name) for name in self.template_fields})
+        wishes = wishes_of({name: getattr(self, name) for name in KpipePlanOperator.template_fields})
         if is_backfill(context):
             self.log.info("The run is a backfill: it reads its data interval under a group of its own")
             return of_interval(wishes, context), False, self.dry_run_wanted

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import Explicit, parse_limit
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
@@ -21,7 +21,7 @@ from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.handover import read_plan
-from airflow_provider_kpipe.rendered import rendered, whole_numbers
+from airflow_provider_kpipe.rendered import is_template, rendered, whole_numbers
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 
 if TYPE_CHECKING:
@@ -54,11 +54,14 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_pipeline(pipeline)
         self.pipeline = pipeline
         self.until = until
         self.partitions = partitions
         self.group_id = group_id
         self.deferrable = deferrable
+        if not any(map(is_template, (until, partitions, group_id))):
+            self.target()
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Deferrable, it defers from within the first poke: what soft_fail and never_fail mean is Airflow's to say."""

@@ -8,10 +8,12 @@ from typing import Any
 from airflow.sdk import BaseOperator
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.spark.job_run import JobRun
+from airflow_provider_kpipe.spark.properties import check_spark_conf
+from airflow_provider_kpipe.spark.submit_options import check_progress_interval, check_py_files, check_submit_options
 
 PROGRESS_KEY = "progress"
 
@@ -35,6 +37,11 @@ class SparkJobOperator(BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_pipeline(pipeline)
+        check_spark_conf(spark_conf or {})
+        check_py_files(py_files)
+        check_progress_interval(progress_interval)
+        check_submit_options(submit_options or {})
         self.pipeline = pipeline
         self.conn_id = conn_id
         self.spark_conf = spark_conf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from airflow_provider_kpipe.contract.job_file import write_private
 
@@ -31,15 +32,21 @@ FORCED: Mapping[str, str] = {"spark.speculation": "false"}
 
 def spark_properties(master: str, spark_conf: Mapping[str, str]) -> dict[str, str]:
     """Nothing of kpipe's that is secret: clusters keep the properties of a job, and show them."""
-    for name in FORCED:
-        if name in spark_conf:
-            raise ValueError(f"spark_conf sets {name!r}, which kpipe sets itself: remove it")
+    check_spark_conf(spark_conf)
     return {
         **DEFAULTS,
         **(LOCAL_DEFAULTS if master.startswith("local") else {}),
         **{name: str(value) for name, value in spark_conf.items()},
         **FORCED,
     }
+
+
+def check_spark_conf(spark_conf: Any) -> None:
+    if not isinstance(spark_conf, Mapping):
+        raise ValueError(f"spark_conf={spark_conf!r}: use a dictionary, such as {{'spark.executor.memory': '2g'}}")
+    for name in FORCED:
+        if name in spark_conf:
+            raise ValueError(f"spark_conf sets {name!r}, which kpipe sets itself: remove it")
 
 
 def write_properties(target: Path, properties: Mapping[str, str]) -> Path:

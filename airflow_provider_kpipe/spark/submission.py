@@ -23,18 +23,9 @@ from airflow_provider_kpipe.spark.application import application_file, ship, wri
 from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.private_folder import PrivateFolder
 from airflow_provider_kpipe.spark.properties import spark_properties, write_properties
+from airflow_provider_kpipe.spark.submit_options import check_submit_options
 
 _LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
-
-# Arguments become options of spark-submit, which go above the properties file and what kpipe forces in it.
-_NOT_SUBMIT_OPTIONS: Mapping[str, str] = {
-    "application_args": "remove it, the application is kpipe's own",
-    "conf": "put its properties into spark_conf",
-    "conn_id": "name the Spark connection by the conn_id of the operator (spark_conn_id of the task group)",
-    "name": "remove it, the job is named after its pipeline",
-    "properties_file": "put its properties into spark_conf",
-    "py_files": "name the modules by py_files of the operator",
-}
 
 
 class KpipeSubmitHook(SparkSubmitHook):
@@ -88,7 +79,7 @@ class Submission:
         py_files: Sequence[str],
         submit_options: Mapping[str, Any],
     ) -> None:
-        _check_options(submit_options)
+        check_submit_options(submit_options)
         self._job, self._kafka = job, kafka
         self._conn_id, self._name = conn_id, name
         self._spark_conf, self._py_files = spark_conf, py_files
@@ -186,9 +177,3 @@ def _check_kubernetes(conn_id: str) -> None:
             f"the Spark connection {conn_id!r} has a k8s:// master, which needs more of Airflow: "
             "pip install apache-airflow-providers-cncf-kubernetes"
         ) from error
-
-
-def _check_options(submit_options: Mapping[str, Any]) -> None:
-    for name, instead in _NOT_SUBMIT_OPTIONS.items():
-        if name in submit_options:
-            raise ValueError(f"submit_options sets {name!r}, which kpipe sets itself: {instead}")

@@ -56,7 +56,7 @@ def test_its_segments_work(orders: KafkaPipeline) -> None:
 
 def test_its_topics_are_those_of_the_pipeline(orders: KafkaPipeline) -> None:
     (made,) = re.findall(r"for topic in (.*); do", TEXT)
-    assert made.split() == [orders.source.topic, *orders.needed_topics]
+    assert made.split() == [*orders.topic_roles.values()]
 
 
 def test_its_connections_are_those_of_the_pipeline(dag: DAG, orders: KafkaPipeline) -> None:

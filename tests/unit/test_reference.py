@@ -25,7 +25,7 @@ from airflow_provider_kpipe.provider_info import get_provider_info
 from airflow_provider_kpipe.record import Record, RecordMetadata
 from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
-from airflow_provider_kpipe.spark import submission
+from airflow_provider_kpipe.spark import submit_options
 from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.properties import DEFAULTS, FORCED, LOCAL_DEFAULTS
 from airflow_provider_kpipe.task_group import kpipe_backfill_task_group, kpipe_task_group
@@ -155,7 +155,7 @@ def test_spark_properties() -> None:
     assert table("Spark properties") == {**DEFAULTS, **LOCAL_DEFAULTS, **FORCED}
     local = {cells[0].strip("`") for cells in rows(SECTIONS["Spark properties"]) if "local" in cells[2]}
     assert local == LOCAL_DEFAULTS.keys()
-    assert all(f"`{name}`" in SECTIONS["Spark properties"] for name in submission._NOT_SUBMIT_OPTIONS)
+    assert all(f"`{name}`" in SECTIONS["Spark properties"] for name in submit_options.NOT_SUBMIT_OPTIONS)
 
 
 def test_environment_variables(tmp_path: Path) -> None:

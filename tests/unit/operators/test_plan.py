@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from airflow.sdk import NEVER_EXPIRE
@@ -12,7 +12,7 @@ from task_state import TaskState
 
 from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Latest, OffsetLimit
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, PipelineError
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError
@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> list[dict[str, Any
         return plan((0, 10), created_at=more["created_at"], dry_run=more["dry_run"])
 
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
-    monkeypatch.setattr(module, "check_written_topics", lambda pipeline, settings, partitions: None)
+    monkeypatch.setattr(module, "check_needed_topics", lambda pipeline, source_settings, written_settings: None)
     monkeypatch.setattr(module, "check_retention", lambda pipeline, source, written_to, plan: None)
     monkeypatch.setattr(module, "make_plan", make)
     return calls
@@ -115,13 +115,45 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("wishes", "said"), REFUSED, ids=[repr(wishes) for wishes, _ in REFUSED])
-def test_wishes_that_make_no_sense_fail_for_good_and_name_the_wish(
+def test_wishes_that_make_no_sense_fail_where_they_are_written(
+    operator: Any, wishes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ValueError, match=r".") as failure:
+        operator(**wishes)
+    assert said in str(failure.value)
+
+
+@pytest.mark.parametrize(("wishes", "said"), REFUSED, ids=[repr(wishes) for wishes, _ in REFUSED])
+def test_templates_that_make_no_sense_fail_for_good_and_name_the_wish(
     operator: Any, context: Any, asked: Any, wishes: dict[str, Any], said: str
 ) -> None:
+    planned = operator(**dict.fromkeys(wishes, "{{ params.wish }}"))
+    # As Airflow leaves them when it has rendered them.
+    vars(planned).update(wishes)
     with pytest.raises(AirflowFailException) as failure:
-        operator(**wishes).execute(context)
+        planned.execute(context)
     assert said in str(failure.value)
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [
+        ({"publish": "no"}, "publish='no': use True or False"),
+        ({"dry_run": None}, "dry_run=None: use True or False"),
+        ({"start": "2026-01-31", "end": "2026-01-31"}, "start and end are one moment"),
+        ({"start": "2026-01-31", "end": "2026-01-30"}, "lies before the start"),
+    ],
+    ids=repr,
+)
+def test_what_contradicts_itself_fails_where_it_is_written(operator: Any, wishes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        operator(**wishes)
+
+
+def test_a_task_without_a_pipeline_fails_where_it_is_written() -> None:
+    with pytest.raises(PipelineError, match="pipeline='orders' is no KafkaPipeline: declare one"):
+        KpipePlanOperator(task_id="plan", pipeline=cast("Any", "orders"))
 
 
 def test_every_wish_may_be_a_template() -> None:

@@ -61,6 +61,13 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return given
 
 
+def waiting_for(sensor: Sensor, **arguments: Any) -> KpipePartitionsDrainedSensor:
+    """A gate with templates, as Airflow leaves them when it has rendered them."""
+    gate = sensor(**dict.fromkeys(arguments, "{{ params.wish }}"))
+    vars(gate).update(arguments)
+    return gate
+
+
 def test_by_default_the_group_of_the_pipeline_is_watched_up_to_the_end_of_the_topic(sensor: Sensor) -> None:
     target = sensor().target()
     assert (target.group, target.topic, target.isolation_level) == ("orders-v2", "orders", "read_uncommitted")
@@ -110,27 +117,31 @@ def test_another_group_may_be_watched(sensor: Sensor, until: Any) -> None:
 
 def test_a_plan_over_another_topic_is_refused(sensor: Sensor, answer: Any) -> None:
     with pytest.raises(AirflowFailException, match="returns"):
-        sensor(until=plan(topic="returns").to_json()).poke({})
+        waiting_for(sensor, until=plan(topic="returns").to_json()).poke({})
     assert answer.asked == []
 
 
 @pytest.mark.parametrize("until", ["soon", 5, None, {}, {"0": -1}, {"ranges": []}], ids=repr)
 def test_a_target_that_makes_no_sense_fails_for_good(sensor: Sensor, answer: Any, until: Any) -> None:
     with pytest.raises(AirflowFailException):
-        sensor(until=until).poke({})
+        waiting_for(sensor, until=until).poke({})
     assert answer.asked == []
+    with pytest.raises(ValueError, match=r"."):
+        sensor(until=until)
 
 
 @pytest.mark.parametrize("partitions", [[], "[]", ", "], ids=repr)
 def test_a_gate_over_no_partition_fails_for_good(sensor: Sensor, answer: Any, partitions: Any) -> None:
     with pytest.raises(AirflowFailException, match="partitions is empty, and names no partition: name some"):
-        sensor(partitions=partitions).poke({})
+        waiting_for(sensor, partitions=partitions).poke({})
+    with pytest.raises(ValueError, match="partitions is empty"):
+        sensor(partitions=partitions)
     assert answer.asked == []
 
 
 def test_a_gate_over_an_empty_plan_fails_for_good(sensor: Sensor, answer: Any) -> None:
     with pytest.raises(AirflowFailException, match="until is empty"):
-        sensor(until=plan(ranges=()).to_json()).poke({})
+        waiting_for(sensor, until=plan(ranges=()).to_json()).poke({})
 
 
 @pytest.mark.parametrize(("drains", "done"), [(DRAINED, True), (WAITING, False)], ids=["yes", "no"])

@@ -1,0 +1,52 @@
+"""The arguments of a job's operator that end up with spark-submit, checked while the DAG is parsed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+
+# Arguments become options of spark-submit, which go above the properties file and what kpipe forces in it.
+NOT_SUBMIT_OPTIONS: Mapping[str, str] = {
+    "application_args": "remove it, the application is kpipe's own",
+    "conf": "put its properties into spark_conf",
+    "conn_id": "name the Spark connection by the conn_id of the operator (spark_conn_id of the task group)",
+    "name": "remove it, the job is named after its pipeline",
+    "properties_file": "put its properties into spark_conf",
+    "py_files": "name the modules by py_files of the operator",
+}
+
+
+def check_submit_options(submit_options: Any) -> None:
+    if not isinstance(submit_options, Mapping):
+        raise ValueError(f"submit_options={submit_options!r}: use a dictionary, such as {{'executor_memory': '2g'}}")
+    for name, instead in NOT_SUBMIT_OPTIONS.items():
+        if name in submit_options:
+            raise ValueError(f"submit_options sets {name!r}, which kpipe sets itself: {instead}")
+    known = inspect.signature(SparkSubmitHook).parameters.keys() - NOT_SUBMIT_OPTIONS.keys()
+    for name in submit_options:
+        if name not in known:
+            raise ValueError(
+                f"submit_options sets {name!r}, which the Spark provider's SparkSubmitHook does not take. It takes: "
+                f"{', '.join(sorted(known))}"
+            )
+    if submit_options.get("deploy_mode") == "cluster":
+        raise ValueError(
+            "submit_options sets deploy_mode='cluster', and kpipe's driver runs beside its Airflow task: remove it, or "
+            "say 'client'"
+        )
+    variables = submit_options.get("env_vars")
+    if variables is not None and not isinstance(variables, Mapping):
+        raise ValueError(f"submit_options sets env_vars={variables!r}: use a dictionary of variables and their values")
+
+
+def check_py_files(py_files: Any) -> None:
+    if isinstance(py_files, str) or not all(isinstance(each, str) for each in py_files):
+        raise ValueError(f"py_files={py_files!r}: use a list of paths, each as a text")
+
+
+def check_progress_interval(seconds: Any) -> None:
+    if type(seconds) not in (int, float) or seconds <= 0:
+        raise ValueError(f"progress_interval={seconds!r}: use seconds above 0")

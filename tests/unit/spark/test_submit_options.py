@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk import DAG
+
+from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator
+from airflow_provider_kpipe.operators.run import KpipeRunOperator
+from airflow_provider_kpipe.spark.submit_options import NOT_SUBMIT_OPTIONS, check_submit_options
+from airflow_provider_kpipe.task_group import kpipe_task_group
+
+PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), dead_letter=KafkaDeadLetter("dead"))
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"submit_options": {"executor_memry": "2g"}}, "submit_options sets 'executor_memry', which .* takes: archives,"),
+    ({"submit_options": {"conf": {}}}, "submit_options sets 'conf', which kpipe sets itself: put its properties into"),
+    ({"submit_options": {"deploy_mode": "cluster"}}, "deploy_mode='cluster', and kpipe's driver runs beside its"),
+    ({"submit_options": {"env_vars": "A=1"}}, "env_vars='A=1': use a dictionary"),
+    ({"submit_options": "executor_memory=2g"}, "submit_options='executor_memory=2g': use a dictionary"),
+    ({"spark_conf": {"spark.speculation": "true"}}, "spark_conf sets 'spark.speculation', which kpipe sets itself"),
+    ({"spark_conf": "spark.executor.memory=2g"}, "spark_conf='spark.executor.memory=2g': use a dictionary"),
+    ({"py_files": "segments.py"}, "py_files='segments.py': use a list of paths"),
+    ({"progress_interval": 0}, "progress_interval=0: use seconds above 0"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[str(arguments) for arguments, _ in WRONG])
+def test_what_no_job_can_be_submitted_with_fails_where_it_is_written(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        KpipeRunOperator(task_id="run", pipeline=PIPELINE, plan={}, **arguments)
+    with pytest.raises(ValueError, match=said):
+        KpipeRedriveOperator(task_id="redrive", pipeline=PIPELINE, **arguments)
+
+
+def test_a_task_group_refuses_them_too() -> None:
+    with DAG("dag", schedule=None), pytest.raises(ValueError, match="submit_options sets 'executor_memry'"):
+        kpipe_task_group(PIPELINE, submit_options={"executor_memry": "2g"})
+
+
+@pytest.mark.parametrize("name", NOT_SUBMIT_OPTIONS)
+def test_what_kpipe_sets_itself_is_refused_with_what_to_do_instead(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^submit_options sets '{name}', which kpipe sets itself: "):
+        check_submit_options({name: "x"})
+
+
+def test_what_the_hook_takes_is_taken() -> None:
+    check_submit_options({"executor_memory": "2g", "num_executors": 4, "env_vars": {"A": "1"}, "deploy_mode": "client"})
