@@ -1,0 +1,54 @@
+"""A job over a plan that Kafka knows to be complete: nothing is submitted, and its counts are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pipelines import Bench
+from topics import fill, numbered
+
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.spark.job_run import JobRun
+from airflow_provider_kpipe.spark.submission import Submission
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
+    """The submissions that would have started Spark."""
+    found: list[Submission] = []
+    monkeypatch.setattr(Submission, "run", lambda self: found.append(self))
+    return found
+
+
+def job_run(bench: Bench, plan: Plan) -> JobRun:
+    nothing: Any = {}
+    return JobRun(
+        Job(bench.pipeline, plan),
+        bench.kafka,
+        conn_id="spark_default",
+        spark_conf=nothing,
+        py_files=(),
+        submit_options=nothing,
+        progress_interval=60.0,
+    )
+
+
+def test_what_is_complete_is_not_submitted_again(broker: SandboxBroker, submitted: list[Submission]) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2)
+    fill(bench.bootstrap, bench.topic, numbered(10, partitions=2))
+    plan = bench.plan()
+    bench.work(plan, 0)
+    half = job_run(bench, plan)
+    assert [each.complete for each in half.run(lambda progress: {})] == [True, False]
+    assert len(submitted) == 1
+    bench.work(plan, 1)
+
+    whole = job_run(bench, plan)
+    progress = whole.run(lambda progress: {})
+    whole.check(progress)
+
+    assert [(each.complete, each.counts.read, each.counts.written) for each in progress] == [(True, 5, 5)] * 2
+    assert len(submitted) == 1
