@@ -19,6 +19,7 @@ _ACCESS = re.compile(
 # What changes how fast or how patient a client is, and never what it does to records and offsets.
 _TUNING = re.compile(
     r"socket\..+|broker\.(address\.(ttl|family))|reconnect\.backoff\..+|retry\.backoff\..+|connections\.max\.idle\.ms"
+    r"|enable\.sparse\.connections"
     r"|metadata\.max\.age\.ms|topic\.metadata\..+|message\.max\.bytes|receive\.message\.max\.bytes|max\.in\.flight"
     r"|fetch\.(wait\.max\.ms|min\.bytes|max\.bytes|message\.max\.bytes|queue\.backoff\.ms|error\.backoff\.ms)"
     r"|max\.partition\.fetch\.bytes|queued\.(min\.messages|max\.messages\.kbytes)|check\.crcs"

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.exceptions import (
@@ -53,8 +54,7 @@ class Positions:
     """Reads from one cluster. A context manager: it keeps a client per group open inside the block."""
 
     def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
-        # By default a client waits 50 ms before it turns from the address that it was given to the broker behind it.
-        self._settings: dict[str, Any] = {"log_level": 3, "reconnect.backoff.ms": 10, **settings}
+        self._settings: dict[str, Any] = {**CONNECTING, "log_level": 3, **settings}
         self._answer_seconds = answer_seconds
         self._admin = _client(AdminClient, self._settings)
         self._consumers: dict[str, Consumer] = {}

@@ -12,7 +12,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from kpipe_engine.admission import Admission
+from kpipe_engine.client_log import ClientLog
 from kpipe_engine.clients import Settings
+from kpipe_engine.deadline import BoundedCalls
 from kpipe_engine.errors import (
     ChunkDroppedError,
     ChunkFailedError,
@@ -22,6 +24,7 @@ from kpipe_engine.errors import (
     stop_if_unwritable,
 )
 
+ABORT_SECONDS = 10.0
 FLUSH_SECONDS = 0.2
 # How long to serve acknowledgements while the producer's queue is full, before trying again.
 FULL_QUEUE_SECONDS = 0.1
@@ -49,7 +52,11 @@ class Acknowledgements:
         self._own_topic = own_topic
         self._admission = admission
         self._refused: list[Refusal] = []
-        self.producer = Producer({**settings, "on_delivery": self._note_refusal})
+        self._log = ClientLog()
+        self._has_transactions = "transactional.id" in settings
+        self.producer = Producer({**settings, "on_delivery": self._note_refusal, "logger": self._log})
+        self.calls = BoundedCalls(self._drop)
+        """Those to the producer that may not return."""
         self.produce_untraced: Callable[..., None] = self.producer.produce
         """The quickest way, which does not say what record a message is of. A BufferError means: not now, or not so."""
 
@@ -58,6 +65,19 @@ class Acknowledgements:
         """Whether the broker has refused something since the last `wait`."""
         return bool(self._refused)
 
+    @property
+    def lost_connection(self) -> bool:
+        """Whether a connection was closed under the producer since it was opened for good: a request that went over
+        it may arrive yet."""
+        # What the client has said waits to be served; it says so before it tries a request again.
+        self.serve()
+        return self._log.lost_connection
+
+    def forget_connections(self) -> None:
+        """What has gone over them so far cannot do harm."""
+        self.serve()
+        self._log.lost_connection = False
+
     def on_delivery_of(self, source_offset: int, kind: FaultKind) -> OnDelivery | None:
         """What a message that comes of this record is to be sent with."""
         return None
@@ -65,8 +85,8 @@ class Acknowledgements:
     def wait(self) -> None:
         """Until the broker has acknowledged every record of the chunk, or refused one."""
         # What follows a refused record in its transaction is never sent: waiting for it would take a minute.
-        while self._call(partial(self.producer.flush, FLUSH_SECONDS)) and not self._refused:
-            self._admission.output_waits()
+        while (left := self._call(partial(self.producer.flush, FLUSH_SECONDS))) and not self._refused:
+            self._admission.output_waits(left)
         self._admission.output_flows()
         refused, self._refused = self._refused, []
         if not refused:
@@ -95,14 +115,20 @@ class Acknowledgements:
         """Take notice of what the broker has said so far."""
         self._call(partial(self.producer.poll, 0))
 
-    def make_room(self) -> None:
-        """Wait until the broker has taken something of a full queue; of one that is full for long, a half."""
+    def make_room(self) -> bool:
+        """Wait until the broker has taken something of a full queue; of one that is full for long, a half.
+
+        Says whether the queue is empty now: it has no more room than that.
+        """
         full = len(self.producer)
-        self._call(partial(self.producer.poll, FULL_QUEUE_SECONDS))
-        while len(self.producer) > (full // 2 if self._admission.paused else full - 1) and not self._refused:
-            self._admission.output_waits()
+        self._call(partial(self.producer.poll, FULL_QUEUE_SECONDS if full else 0))
+        while (left := len(self.producer)) > (full // 2 if self._admission.paused else full - 1) and not self._refused:
+            if not left:
+                break
+            self._admission.output_waits(left)
             self._call(partial(self.producer.poll, FULL_QUEUE_SECONDS))
         self._admission.output_flows()
+        return not left
 
     @staticmethod
     def _call(serving: Callable[[], int]) -> int:
@@ -114,14 +140,21 @@ class Acknowledgements:
 
     def close(self) -> None:
         """Drop what has not been sent, and let go of the producer: a worker process outlives its task."""
+        with warnings.catch_warnings():
+            # It warns that a producer which was fenced cannot abort, which is as it should be.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            self.calls.close()
+
+    def _drop(self) -> None:
+        if self._has_transactions:
+            # What cannot be aborted here ends when the next producer is opened.
+            with contextlib.suppress(KafkaException):
+                self.producer.abort_transaction(ABORT_SECONDS)
         self.producer.purge()
         with contextlib.suppress(KafkaException):
             # One that was fenced does not even flush; it has to be closed all the same.
             self.producer.flush(0)
-        with contextlib.suppress(KafkaException), warnings.catch_warnings():
-            # It warns that a producer which was fenced cannot abort, which is as it should be.
-            warnings.simplefilter("ignore", RuntimeWarning)
-            self.producer.close()
+        self.producer.close()
 
     def _note_refusal(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:

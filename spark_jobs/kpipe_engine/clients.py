@@ -6,11 +6,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer, KafkaError, Producer
 
+from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from kpipe_engine.client_log import ClientLog
+from kpipe_engine.deadline import close_all
 
 Settings = Mapping[str, Any]
 
@@ -22,14 +25,14 @@ QUEUE_KBYTES = 48 * 1024
 SHORTEST_TRANSACTION_TIMEOUT_MS = 60_000
 
 
-# A client turns from the address it was given to the broker that answers there, and takes that for a reconnection: by
-# default it waits 50 ms before, each time one is opened. Where a broker is down, the waits double up to ten seconds.
-QUICK_START = {"reconnect.backoff.ms": 10}
+def client_settings(settings: Settings) -> dict[str, Any]:
+    """What all clients of the engine have in common; a `settings` of the connection wins."""
+    return {**CONNECTING, "logger": ClientLog(), **settings}
 
 
 def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, Any]:
     return {
-        **QUICK_START,
+        **client_settings({}),
         # A bounded reader waits for the end of its range, and turns to the next one only when the fetch that it has
         # sent comes back: an empty one should do so soon.
         "fetch.wait.max.ms": 5,
@@ -54,12 +57,17 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
 def group_reader(settings: Settings, plan: Plan, slot: int) -> Consumer:
     """Reads what is stored for the pieces of a slot; it never joins their group."""
     group = progress_group_of(plan.group, slot)
-    return Consumer({**QUICK_START, "log_level": 3, **settings, "group.id": group, "enable.auto.commit": False})
+    return Consumer({**client_settings({"log_level": 3, **settings}), "group.id": group, "enable.auto.commit": False})
+
+
+def let_go(*clients: Consumer | Producer) -> None:
+    """Close clients that nobody is calling: a worker process outlives its task. One that does not close is left."""
+    close_all(*(each.close for each in clients))
 
 
 def producer_settings(settings: Settings, destination: KafkaDestination) -> dict[str, Any]:
-    return {
-        **QUICK_START,
+    chosen = {
+        **client_settings({}),
         # Nobody waits for a batch but the end of a chunk, which sends it at once. Where segments take their time, 20 ms
         # made so many small requests that a fifth of the CPU went to the broker; now it is an eighth.
         "linger.ms": 100,
@@ -70,6 +78,11 @@ def producer_settings(settings: Settings, destination: KafkaDestination) -> dict
         # such a record waits for it, up to three times; the client's own 30 s are meant for clusters of another size.
         "topic.metadata.propagation.max.ms": 5_000,
         **settings,
+    }
+    return {
+        **chosen,
+        # A record that takes more than the whole queue could never be written.
+        "queue.buffering.max.kbytes": max(int(chosen["queue.buffering.max.kbytes"]), _kbytes_of_largest(chosen)),
         "partitioner": destination.partitioner,
         "compression.type": destination.compression,
         "acks": "all",
@@ -78,6 +91,10 @@ def producer_settings(settings: Settings, destination: KafkaDestination) -> dict
         # Without a handler of ours, a fatal error is raised out of whatever callback runs at that moment.
         "error_cb": log_error,
     }
+
+
+def _kbytes_of_largest(settings: Settings) -> int:
+    return int(settings.get("message.max.bytes", 0)) // 1024 + 1
 
 
 def log_error(error: KafkaError) -> None:

@@ -2,25 +2,78 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from collections.abc import Callable
+from typing import Any, TypeVar
+
+from kpipe_engine.errors import NoAnswerError
+
+log = logging.getLogger("kpipe.kafka")
+
+T = TypeVar("T")
+
+# An abort has a half of it.
+CLOSE_SECONDS = 20.0
 
 
-def returns_within(seconds: float, call: Callable[[], None]) -> bool:
-    """Make the call, and raise what it raises; False when it has not come back in time, and is left to itself."""
-    raised: list[Exception] = []
+class BoundedCalls:
+    """Calls to one client. One that is late is left to itself, and nobody but its thread touches the client any more:
+    it closes the client when the call returns after all. Whoever opens another client next has fenced it by then."""
 
-    def make() -> None:
-        try:
-            call()
-        except Exception as error:  # noqa: BLE001  # it is raised where it is waited for
-            raised.append(error)
+    def __init__(self, close: Callable[[], object]) -> None:
+        self._close = close
+        self._is_left = False
+        self._lock = threading.Lock()
 
-    thread = threading.Thread(target=make, name="kpipe-call", daemon=True)
+    def within(self, seconds: float, doing: str, call: Callable[[], T]) -> T:
+        """What the call gives, or raises; an error if that takes longer. `doing` says when the broker is silent."""
+        given: list[T] = []
+        raised: list[Exception] = []
+        ended = False
+
+        def make() -> None:
+            nonlocal ended
+            try:
+                given.append(call())
+            except Exception as error:  # noqa: BLE001  # it is raised where it is waited for
+                raised.append(error)
+            with self._lock:
+                ended, is_left = True, self._is_left
+            if is_left:
+                _quietly(self._close)
+
+        _started(make).join(seconds)
+        with self._lock:
+            if not ended:
+                self._is_left = True
+                raise NoAnswerError(f"the broker did not answer within {seconds:g} s when {doing}")
+        if raised:
+            raise raised[0]
+        return given[0]
+
+    def close(self) -> None:
+        """Unless the client is left already."""
+        if not self._is_left:
+            close_all(self._close)
+
+
+def close_all(*closings: Callable[[], object]) -> None:
+    """All at once; what does not come back in time is left to itself."""
+    until = time.monotonic() + CLOSE_SECONDS
+    for thread in [_started(_quietly, close) for close in closings]:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+def _started(target: Callable[..., object], *args: Any) -> threading.Thread:
+    thread = threading.Thread(target=target, args=args, name="kpipe-call", daemon=True)
     thread.start()
-    thread.join(seconds)
-    if thread.is_alive():
-        return False
-    if raised:
-        raise raised[0]
-    return True
+    return thread
+
+
+def _quietly(close: Callable[[], object]) -> None:
+    try:
+        close()
+    except Exception as error:  # noqa: BLE001  # nobody waits for it, and nothing could be done about it
+        log.debug("a client was not closed as it should be: %s", error)

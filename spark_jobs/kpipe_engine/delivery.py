@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from typing import Protocol
 
@@ -15,12 +14,10 @@ from airflow_provider_kpipe.contract.redrive import written_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
-from kpipe_engine.deadline import returns_within
 from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError, needing
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 
-ABORT_SECONDS = 10.0
 STORE_SECONDS = 30.0
 
 
@@ -31,6 +28,11 @@ class Delivery(Protocol):
 
     def open(self) -> None:
         """Become the writer of the partition; a predecessor that still runs is fenced where that can be done."""
+
+    @property
+    def lost_connection(self) -> bool:
+        """Whether the next chunk needs a new producer: a request to this one's may still be on its way, and would be
+        taken for one of that chunk."""
 
     def begin(self) -> None:
         """Start a chunk."""
@@ -61,12 +63,13 @@ class ExactlyOnce:
             **producer_settings(settings, job.pipeline.destination),
             "transactional.id": self._needs["transactional_id"],
             "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
+            # Without it, the client is silent about some of the connections that are closed.
+            "debug": "broker",
         }
         self._topic = job.output_topic
         self._written = written_topics(job.pipeline, job.redrive) if job.redrive else job.pipeline.written_topics
         self._group = source.consumer.consumer_group_metadata()
         self.acks = Acknowledgements(self._settings, self._topic, self._admission)
-        self._stuck = False
 
     def open(self) -> None:
         # The coordinator is found at once if a broker is connected by then; otherwise the client looks again half a
@@ -74,14 +77,22 @@ class ExactlyOnce:
         for _ in range(2):
             self.acks.producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
         with needing(**self._needs):
-            self.acks.producer.init_transactions()
+            self.acks.producer.init_transactions(ANSWER_SECONDS)
+        # What comes late of before has an older epoch.
+        self.acks.forget_connections()
 
     def renew(self, kind: type[Acknowledgements]) -> None:
         self.close()
         self.acks = kind(self._settings, self._topic, self._admission)
         self.open()
 
+    @property
+    def lost_connection(self) -> bool:
+        return self.acks.lost_connection
+
     def begin(self) -> None:
+        if self.lost_connection:
+            raise ChunkFailedError("a connection to the broker was lost since the producer was opened")
         self.acks.producer.begin_transaction()
 
     def store(self, positions: list[TopicPartition]) -> None:
@@ -91,10 +102,9 @@ class ExactlyOnce:
             self._stop_if_unwritable()
             raise
         # librdkafka does not come back from this when the group's coordinator went down at the wrong moment.
+        commit = partial(self._commit, self.acks.producer, positions)
         with needing(**self._needs):
-            self._stuck = not returns_within(STORE_SECONDS, partial(self._commit, self.acks.producer, positions))
-        if self._stuck:
-            raise ChunkFailedError(f"the broker did not answer within {STORE_SECONDS:.0f} s when the chunk was stored")
+            self.acks.calls.within(STORE_SECONDS, "the chunk was stored", commit)
 
     def _stop_if_unwritable(self) -> None:
         """A transaction in which a topic may not be written to says so when something else is asked of it."""
@@ -115,14 +125,6 @@ class ExactlyOnce:
         producer.commit_transaction()
 
     def close(self) -> None:
-        if self._stuck:
-            # Closing it would wait for the call that does not return. Whoever opens next has fenced it by then.
-            self._stuck = False
-            return
-        # A producer is not used again after a failure: librdkafka cannot tell a late answer to an old request
-        # from one to the next transaction. What cannot be aborted here ends when the next one is opened.
-        with contextlib.suppress(KafkaException):
-            self.acks.producer.abort_transaction(ABORT_SECONDS)
         self.acks.close()
 
 
@@ -153,6 +155,11 @@ class AtLeastOnce:
         self.close()
         self.acks = kind(self._settings, self._topic, self._admission)
 
+    @property
+    def lost_connection(self) -> bool:
+        """Nothing ends a chunk here that could come late; what is written twice are the duplicates agreed to."""
+        return False
+
     def begin(self) -> None:
         """Nothing marks the start of a chunk here."""
 
@@ -164,7 +171,7 @@ class AtLeastOnce:
         if lost := self._ownership.lost([each.partition for each in positions]):
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
         with needing(**self._needs):
-            results = self._source.consumer.commit(offsets=positions, asynchronous=False)
+            results = self._source.commit(positions, STORE_SECONDS)
         for result in results:
             if result.error is not None:
                 raise ChunkFailedError(

@@ -163,15 +163,21 @@ def produce(
 
     Names of headers that were not read have to be checked before.
     """
-    acks = delivery.acks
+    acks, was_empty = delivery.acks, False
     while True:
         try:
             acks.producer.produce(
                 topic, value, key, partition, acks.on_delivery_of(source_offset, kind), None, timestamp, headers
             )
             return
-        except BufferError:
-            acks.make_room()
+        except BufferError as full:
+            if was_empty:
+                # It would be waited for without an end.
+                raise UnwritableRecordError from BufferError(
+                    f"the record is larger than the whole queue of the producer ({full}): raise "
+                    "queue.buffering.max.kbytes in the extra of the destination's connection"
+                )
+            was_empty = acks.make_room()
         except KafkaException as error:
             if not is_record_error(error.args[0]):
                 acks.raise_refusal()

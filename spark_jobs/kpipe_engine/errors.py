@@ -37,6 +37,18 @@ _FORBIDDEN = {
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
 )
+# Nobody has answered.
+_SILENCE = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._WAIT_COORD,
+    }
+)
 
 
 def is_record_error(error: KafkaError) -> bool:
@@ -88,6 +100,16 @@ def stop_if_forbidden(error: KafkaError, **names: str) -> None:
         )
 
 
+def reason_of(failure: Exception) -> str:
+    """Why a partition cannot go on, as it is shown."""
+    if isinstance(failure, KafkaException) and failure.args[0].code() in _SILENCE:
+        return (
+            f"the Kafka cluster does not answer ({failure.args[0].str()}): see that its brokers run and that workers "
+            "can reach them, then run again"
+        )
+    return str(failure)
+
+
 def may_be_fenced(error: KafkaError) -> bool:
     return error.code() in _FENCED_ERRORS
 
@@ -102,6 +124,10 @@ class ChunkFailedError(Exception):
 
 class ChunkDroppedError(ChunkFailedError):
     """None of the chunk's records was refused: they were dropped with their transaction, which knows why."""
+
+
+class NoAnswerError(ChunkFailedError):
+    """The broker has not answered in time: nobody knows what has become of the chunk."""
 
 
 class RefusedError(Exception):

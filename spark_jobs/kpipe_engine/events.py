@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Producer
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.lease import lease_id_of
 from airflow_provider_kpipe.contract.progress import Ending
-from kpipe_engine.clients import Settings, log_error
+from kpipe_engine.clients import Settings, client_settings, let_go, log_error
 from kpipe_engine.lane import Lane
 
 Event: TypeAlias = Literal[
@@ -95,7 +95,8 @@ class PublishedEvents(LoggedEvents):
 
     def __init__(self, job: Job, settings: Settings, topic: str) -> None:
         super().__init__(job)
-        self._producer = Producer({"linger.ms": 50, **settings, "acks": "all", "error_cb": log_error})
+        own = {"linger.ms": 50, **settings, "acks": "all", "error_cb": log_error}
+        self._producer = Producer(client_settings(own))
         self._topic = topic
 
     def tell(self, event: Event, lane: Lane, **details: Any) -> None:
@@ -111,6 +112,8 @@ class PublishedEvents(LoggedEvents):
     def close(self) -> None:
         if left := self._producer.flush(FLUSH_SECONDS):
             log.warning("%d events were not written to %r within %.0f s", left, self._topic, FLUSH_SECONDS)
+            self._producer.purge(blocking=False)
+        let_go(self._producer)
 
 
 def choose_events(job: Job, settings: Settings) -> PartitionEvents:

@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
 from airflow_provider_kpipe.contract.strict_json import DocumentError
-from kpipe_engine.clients import ANSWER_SECONDS, Settings, group_reader
+from kpipe_engine.clients import ANSWER_SECONDS, Settings, group_reader, let_go
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.source import Source
 
@@ -51,8 +51,7 @@ class Others:
         return sum(map(self._counts_at, self._texts), Counts())
 
     def close(self) -> None:
-        for reader in self._readers.values():
-            reader.close()
+        let_go(*self._readers.values())
 
     def _reader(self, slot: int) -> Consumer:
         if slot == self._own_slot:

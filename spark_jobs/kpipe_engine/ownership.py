@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.ownership import completed_in_pieces, take_
 from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.contract.strict_json import DocumentError
-from kpipe_engine.clients import ANSWER_SECONDS, QUICK_START, group_reader
+from kpipe_engine.clients import ANSWER_SECONDS, client_settings, group_reader, let_go
 from kpipe_engine.errors import needing
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
@@ -147,14 +147,13 @@ class Ownership:
         """The writers of all pieces beyond the first, which our own writer has fenced."""
         for slot in range(1, before.pieces):
             writer = self._plan.transactional_id(before.lane.partition, slot)
-            settings = {**QUICK_START, "log_level": 3, **self._settings.destination}
+            settings = client_settings({"log_level": 3, **self._settings.destination})
             producer = Producer({**settings, "transactional.id": writer})
             try:
                 with needing(transactional_id=writer):
                     producer.init_transactions(ANSWER_SECONDS)
             finally:
-                # A worker process outlives its task.
-                producer.close()
+                let_go(producer)
 
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """What the group of a slot holds."""
@@ -166,7 +165,7 @@ class Ownership:
                 answers = _committed(consumer, asked)
         finally:
             if not own:
-                consumer.close()
+                let_go(consumer)
         return {each.partition: each for each in answers}
 
 

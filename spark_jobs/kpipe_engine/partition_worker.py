@@ -18,7 +18,13 @@ from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
 from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError, PipelineStoppedError, RefusedError
+from kpipe_engine.errors import (
+    BudgetExceededError,
+    PartitionStoppedError,
+    PipelineStoppedError,
+    RefusedError,
+    reason_of,
+)
 from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler, choose_ledger
@@ -57,7 +63,7 @@ class PartitionWorker:
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
         self.caution = Caution(self.care.suspicion, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
-        self.admission = Admission(self.pause, self.resume)
+        self.admission = Admission(self.pause, self.resume, orders)
         self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
         self.delivery = choose_delivery(
             settings.destination, job, ranges[0], self.source, self.ownership, self.admission
@@ -85,7 +91,7 @@ class PartitionWorker:
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
             for lane in self.lanes.unsettled:
-                lane.end("stopped", str(stop))
+                lane.end("stopped", reason_of(stop))
                 self.events.tell("faulted", lane, reason=lane.reason)
         finally:
             self.close()
@@ -120,11 +126,11 @@ class PartitionWorker:
     def run_chunk(self) -> None:
         """Admit → segments → produce → acknowledge → store."""
         self.stop_lanes()
-        lanes = self.caution.lanes(self.lanes.working) or self.recovery.next_lanes
         # While all of them wait for a next try, somebody looks at the run now and then.
-        waits = min((lane.handler.waits for lane in lanes), default=0.0)
+        waits = min((lane.handler.waits for lane in self.next_lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
-        self.delivery.begin()
+        self.recovery.begin()
+        lanes = self.next_lanes
         self.whereabouts.note_ease(self.caution.is_at_ease)
         try:
             self.watch.look()
@@ -140,6 +146,11 @@ class PartitionWorker:
         self.store()
         self.whereabouts.note_stored()
         self.caution.relax()
+
+    @property
+    def next_lanes(self) -> Sequence[Lane]:
+        """Those that the next chunk is made of."""
+        return self.caution.lanes(self.lanes.working) or self.recovery.next_lanes
 
     def stop_lanes(self) -> None:
         """Those over which workers died in a way that nothing helps against."""

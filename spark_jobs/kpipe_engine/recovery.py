@@ -68,6 +68,13 @@ class Recovery:
             if self._lanes.unsettled:
                 self._start_over(TracedAcknowledgements)
 
+    def begin(self) -> None:
+        """Start a chunk, with a new producer where a connection was lost under the last one."""
+        if self._delivery.lost_connection:
+            log.info("partition %d: a connection to the broker was lost: a new producer", self._lanes.current.partition)
+            self._start_over(TracedAcknowledgements if self._is_careful else Acknowledgements)
+        self._delivery.begin()
+
     def forget_chunk(self) -> None:
         """Leave nothing of the chunk that is open, and suspect nothing of it."""
         self._start_over(Acknowledgements)

@@ -17,6 +17,7 @@ from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, consumer_settings
+from kpipe_engine.deadline import BoundedCalls
 from kpipe_engine.errors import PartitionStoppedError, stop_if_forbidden
 from kpipe_engine.messages import BareMessage
 
@@ -29,7 +30,7 @@ class Source:
 
     def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
         self._settings = consumer_settings(settings, plan, planned.slot)
-        self._consumer = Consumer(self._settings)
+        self._open()
         self._topic = plan.topic
         self._skip_lost = declared.on_data_loss == "skip"
         self.range: PartitionRange | None = None
@@ -38,6 +39,10 @@ class Source:
         self._lost = 0
         self.unreadable: dict[int, Fault] = {}
         """Of what was read last, by offset."""
+
+    def _open(self) -> None:
+        self._consumer = Consumer(self._settings)
+        self._calls = BoundedCalls(self._consumer.close)
 
     @property
     def consumer(self) -> Consumer:
@@ -71,9 +76,18 @@ class Source:
 
     def renew(self) -> None:
         """Start over with a new consumer. After a broker stood still, the old one may never find its group again."""
-        self._consumer.close()
-        self._consumer = Consumer(self._settings)
+        self.close()
+        self._open()
         self.forget()
+
+    def commit(self, positions: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+        """Store offsets in the group, and say of each how that went."""
+        consumer = self._consumer
+
+        def commit() -> list[TopicPartition]:
+            return consumer.commit(offsets=positions, asynchronous=False)
+
+        return self._calls.within(seconds, "the chunk was stored", commit)
 
     def pause(self) -> None:
         self._consumer.pause([TopicPartition(self._topic, self._partition)])
@@ -144,7 +158,7 @@ class Source:
         return lost
 
     def close(self) -> None:
-        self._consumer.close()
+        self._calls.close()
 
     def _heed(self, events: Iterable[Message]) -> None:
         for event in events:

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_group_of, stop_partition_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
-from kpipe_engine.clients import Settings, log_error
+from kpipe_engine.clients import Settings, client_settings, let_go, log_error
 
 log = logging.getLogger("kpipe")
 
@@ -76,14 +76,15 @@ class ListeningOrders(YieldOrders):
     def _listen(self) -> None:
         if self._done.wait(FIRST_LOOK_SECONDS):
             return
-        consumer = Consumer({**self._settings, "group.id": stop_group_of(self._job.plan), "error_cb": log_error})
+        settings = client_settings({**self._settings, "error_cb": log_error})
+        consumer = Consumer({**settings, "group.id": stop_group_of(self._job.plan)})
         asked = [TopicPartition(self._job.plan.topic, stop_partition_of(self._job.plan))]
         try:
             while not self._done.is_set() and self._asked is None:
                 self._look(consumer, asked)
                 self._done.wait(LOOK_SECONDS)
         finally:
-            consumer.close()
+            let_go(consumer)
 
     def _look(self, consumer: Consumer, asked: list[TopicPartition]) -> None:
         try:

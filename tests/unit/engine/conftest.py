@@ -9,11 +9,13 @@ import pytest
 
 
 class FakeProducer:
-    """Keeps what it took. `full` is how often its queue is full first, `refusals` what it raises for which value."""
+    """Keeps what it took. `full` is how often its queue is full first, `is_empty` whether there is nothing in it then,
+    `refusals` what it raises for which value."""
 
     def __init__(self) -> None:
         self.taken: list[dict[str, Any]] = []
         self.full = 0
+        self.is_empty = False
         self.polled: list[float] = []
         self.refusals: dict[Any, Exception] = {}
 
@@ -60,8 +62,10 @@ class FakeDelivery:
     def acks(self) -> FakeDelivery:
         return self
 
-    def make_room(self) -> None:
+    def make_room(self) -> bool:
+        """Says whether there is nothing left in the queue."""
         self.producer.poll(0.1)
+        return self.producer.is_empty
 
     def raise_refusal(self) -> None:
         """The broker has refused nothing."""

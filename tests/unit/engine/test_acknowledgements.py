@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from kpipe_engine.acknowledgements import Acknowledgements, TracedAcknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError
+from kpipe_engine.yielding import YieldOrders
 
 Make = Callable[[type[Acknowledgements]], Acknowledgements]
 
@@ -20,7 +21,7 @@ def make() -> Iterator[Make]:
     made: list[Acknowledgements] = []
 
     def open_one(kind: type[Acknowledgements]) -> Acknowledgements:
-        admission = Admission(lambda: None, lambda: None)
+        admission = Admission(lambda: None, lambda: None, YieldOrders())
         made.append(kind({"bootstrap.servers": "", "log_level": 0}, "out", admission))
         return made[-1]
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kpipe_engine import admission as module
-from kpipe_engine.admission import PATIENCE_SECONDS, Admission
+from kpipe_engine.admission import (
+    PATIENCE_SECONDS,
+    STANDSTILL_SECONDS,
+    STANDSTILL_WHEN_STOPPED_SECONDS,
+    Admission,
+)
+from kpipe_engine.errors import NoAnswerError
+from kpipe_engine.yielding import YieldOrders
 
 
 @pytest.fixture
@@ -17,24 +24,46 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_output_that_waits_shortly_pauses_nothing(now: list[float]) -> None:
     done: list[str] = []
-    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"))
+    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"), YieldOrders())
     for _ in range(10):
-        admission.output_waits()
+        admission.output_waits(5)
         now[0] += PATIENCE_SECONDS * 0.9
-        admission.output_waits()
+        admission.output_waits(5)
         admission.output_flows()
     assert done == []
 
 
 def test_output_that_waits_for_long_pauses_until_it_flows(now: list[float]) -> None:
     done: list[str] = []
-    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"))
+    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"), YieldOrders())
     for _ in range(2):
         for _ in range(5):
-            admission.output_waits()
+            admission.output_waits(5)
             now[0] += PATIENCE_SECONDS * 0.6
         assert admission.paused
         admission.output_flows()
         admission.output_flows()
         assert not admission.paused
     assert done == ["pause", "resume", "pause", "resume"]
+
+
+def test_output_that_moves_is_waited_for_and_output_that_does_not_is_given_up(now: list[float]) -> None:
+    admission = Admission(lambda: None, lambda: None, YieldOrders())
+    for left in (9, 8, 7):
+        admission.output_waits(left)
+        now[0] += STANDSTILL_SECONDS * 0.9
+        admission.output_waits(left)
+    now[0] += STANDSTILL_SECONDS * 0.2
+    with pytest.raises(NoAnswerError, match="the broker has taken nothing for 120 s"):
+        admission.output_waits(7)
+
+
+def test_output_that_stands_still_is_given_up_soon_where_the_partition_is_to_be_given_up(now: list[float]) -> None:
+    orders = YieldOrders()
+    admission = Admission(lambda: None, lambda: None, orders)
+    admission.output_waits(5)
+    now[0] += STANDSTILL_WHEN_STOPPED_SECONDS * 1.1
+    admission.output_waits(5)
+    orders.ask("somebody stopped the task")
+    with pytest.raises(NoAnswerError, match="the broker has taken nothing for 10 s"):
+        admission.output_waits(5)

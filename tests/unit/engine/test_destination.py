@@ -116,6 +116,17 @@ def test_a_full_queue_is_waited_out_and_the_record_is_not_lost(
 
 
 @one_by_one
+def test_a_record_that_does_not_fit_into_an_empty_queue_is_at_fault(
+    copy: Copy, delivery: Any, producer: Any, message: MakeMessage
+) -> None:
+    producer.full, producer.is_empty = 1_000, True
+    with pytest.raises(UnwritableRecordError) as refusal:
+        copy(destination(delivery), message(5, b"v"))
+    assert "raise queue.buffering.max.kbytes" in refusal.value.fault("destination").message
+    assert producer.taken == []
+
+
+@one_by_one
 def test_acknowledgements_are_asked_for_under_the_offset_of_the_source(
     copy: Copy, delivery: Any, producer: Any, message: MakeMessage
 ) -> None:

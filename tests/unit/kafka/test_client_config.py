@@ -49,6 +49,7 @@ PASSED_ON = [
     "socket.timeout.ms",
     "broker.address.family",
     "reconnect.backoff.max.ms",
+    "enable.sparse.connections",
     "retry.backoff.ms",
     "message.max.bytes",
     "fetch.wait.max.ms",
