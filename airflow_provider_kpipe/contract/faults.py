@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.stack_trace import class_name, format_exception
 
 FaultKind: TypeAlias = Literal["source", "segment", "destination", "dead_letter", "crash"]
@@ -61,7 +62,8 @@ class Fault:
         )
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.component}: {self.exception_class}: {self.message}"
+        """For people, in logs and reasons. A dead letter has the message as it was raised."""
+        return cleaned(f"{self.kind} {self.component}: {self.exception_class}: {self.message}")
 
 
 @lru_cache(maxsize=1)

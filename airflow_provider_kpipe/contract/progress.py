@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -153,7 +154,7 @@ class PartitionProgress:
             planned,
             stored,
             progress.counts,
-            reason=progress.reason,
+            reason=progress.reason and cleaned(progress.reason),
             ended=progress.ended,
             took_over=progress.took_over,
             done=progress.done,

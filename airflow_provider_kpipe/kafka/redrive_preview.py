@@ -8,6 +8,7 @@ from typing import cast
 
 from confluent_kafka import Message
 
+from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
@@ -72,22 +73,26 @@ class _Seen:
         )
 
     def _note(self, message: Message, letter: DeadLetter) -> None:
-        self.exception_classes[letter.fault.exception_class] += 1
-        self.pipelines[letter.pipeline] += 1
+        self.exception_classes[_shown(letter.fault.exception_class)] += 1
+        self.pipelines[_shown(letter.pipeline)] += 1
         if len(self.samples) < SAMPLES:
             source, fault = letter.source, letter.fault
             self.samples.append(
                 Sample(
                     dead_letter=f"{message.topic()}-{message.partition()}-{message.offset()}",
-                    record=f"{source.topic}-{source.partition}-{source.offset}",
-                    key=None if letter.key is None else letter.key.decode(errors="replace")[:TEXT_CHARACTERS],
-                    pipeline=letter.pipeline,
-                    exception_class=fault.exception_class,
-                    message=fault.message[:TEXT_CHARACTERS],
-                    occurred_at=fault.occurred_at,
+                    record=f"{_shown(source.topic)}-{source.partition}-{source.offset}",
+                    key=None if letter.key is None else _shown(letter.key.decode(errors="replace")),
+                    pipeline=_shown(letter.pipeline),
+                    exception_class=_shown(fault.exception_class),
+                    message=_shown(fault.message),
+                    occurred_at=_shown(fault.occurred_at),
                     attempt=letter.attempt,
                 )
             )
+
+
+def _shown(text: str) -> str:
+    return cleaned(text, TEXT_CHARACTERS)
 
 
 def letter_in(message: Message) -> DeadLetter | None:

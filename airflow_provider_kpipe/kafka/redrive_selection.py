@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import RedriveError, Selection
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
-from airflow_provider_kpipe.kafka.redrive_preview import letter_in
+from airflow_provider_kpipe.kafka.redrive_preview import TEXT_CHARACTERS, letter_in
 
 MOST_NAMES = 10
 
@@ -31,7 +32,7 @@ def check_selection(settings: Mapping[str, str], plan: Plan, selection: Selectio
                 continue
             if wanted.covers(letter, message.timestamp()[1]):
                 return
-            classes[f"{letter.fault.exception_class} of {letter.pipeline}"] += 1
+            classes[cleaned(f"{letter.fault.exception_class} of {letter.pipeline}", TEXT_CHARACTERS)] += 1
     if classes or wanted.record is not None:
         raise RedriveError(_nobody_has(wanted, plan.topic, classes))
 

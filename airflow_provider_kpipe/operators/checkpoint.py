@@ -15,7 +15,7 @@ from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import record, recorded
-from airflow_provider_kpipe.operators.handover import read_plan
+from airflow_provider_kpipe.operators.handover import push, read_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,12 +56,10 @@ class KpipeCheckpointOperator(BaseOperator):
                 raise AirflowSkipException("Dry run: nothing is committed")
             done = recorded(context, RECORD_KEY, plan)
             if done is not None:
-                context["ti"].xcom_push(key=CHECKPOINT_KEY, value=done)
-                return done
+                return push(context, CHECKPOINT_KEY, done)
             checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan)
         self.report(checkpoint)
-        document = checkpoint.to_json()
-        context["ti"].xcom_push(key=CHECKPOINT_KEY, value=document)
+        document = push(context, CHECKPOINT_KEY, checkpoint.to_json())
         if not checkpoint.complete:
             stopped = [each for each in checkpoint.partitions if not each.complete]
             # Trying the checkpoint again would not move the run.

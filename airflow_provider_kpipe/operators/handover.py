@@ -1,9 +1,10 @@
-"""What the tasks of one run have in common: its key, and the plan that one of them hands to the others."""
+"""What the tasks of one run have in common: its key, the plan that they hand on, and how they tell what they did."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_kpipe.contract.clean_text import cleaned_json
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import StalePlanError
@@ -28,3 +29,10 @@ def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
     plan = Plan.from_json(document)
     check_of_pipeline(plan, pipeline)
     return plan
+
+
+def push(context: Context, key: str, document: dict[str, Any]) -> dict[str, Any]:
+    """Put into XCom what a task did, as any database takes it; the same is what the task returns."""
+    shown: dict[str, Any] = cleaned_json(document)
+    context["ti"].xcom_push(key=key, value=shown)
+    return shown

@@ -33,7 +33,7 @@ from airflow_provider_kpipe.kafka.redrive_selection import check_selection
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
 from airflow_provider_kpipe.operators.frozen import frozen, record, recorded
-from airflow_provider_kpipe.operators.handover import run_key_of
+from airflow_provider_kpipe.operators.handover import push, run_key_of
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
 from airflow_provider_kpipe.spark.job_run import new_attempt
 
@@ -149,8 +149,7 @@ class KpipeRedriveOperator(SparkJobOperator):
             return self._report(RedriveResult.of(order, []), context)
         done = recorded(context, RESULT_KEY, order)
         if done is not None:
-            context["ti"].xcom_push(key=PROGRESS_KEY, value=done)
-            return done
+            return push(context, PROGRESS_KEY, done)
         settings = self._settings()
         with Positions(settings) as positions:
             ensure_ledger(settings, positions.topic(plan.topic), redrive.ledger_topic)
@@ -179,9 +178,7 @@ def _result(order: RedriveOrder, progress: Sequence[PartitionProgress]) -> Redri
 
 
 def _push(result: RedriveResult, context: Context) -> dict[str, Any]:
-    record = result.to_json()
-    context["ti"].xcom_push(key=PROGRESS_KEY, value=record)
-    return record
+    return push(context, PROGRESS_KEY, result.to_json())
 
 
 def redrive_params(

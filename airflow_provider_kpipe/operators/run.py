@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import record, recorded
-from airflow_provider_kpipe.operators.handover import read_plan
+from airflow_provider_kpipe.operators.handover import push, read_plan
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
 from airflow_provider_kpipe.spark.job_run import new_attempt
 
@@ -67,8 +67,7 @@ class KpipeRunOperator(SparkJobOperator):
                 raise AirflowSkipException("The plan is empty: there is nothing to read")
             done = recorded(context, RUN_KEY, plan)
             if done is not None:
-                context["ti"].xcom_push(key=PROGRESS_KEY, value=done)
-                return done
+                return push(context, PROGRESS_KEY, done)
             result = self._run(plan, context)
             record(context, RUN_KEY, plan, result)
             return result
@@ -80,8 +79,7 @@ class KpipeRunOperator(SparkJobOperator):
 
         def show(seen: Sequence[PartitionProgress]) -> dict[str, Any]:
             result = {"run_key": plan.run_key, "partitions": [each.to_json() for each in seen]}
-            context["ti"].xcom_push(key=PROGRESS_KEY, value=result)
-            return result
+            return push(context, PROGRESS_KEY, result)
 
         progress = job_run.run(show)
         result = show(progress)

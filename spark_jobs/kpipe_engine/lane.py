@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.completed_offsets import Spans
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -92,7 +93,8 @@ class Lane:
         return bool(self.known_faults) and self.handled > max(self.known_faults)
 
     def end(self, ended: Ending, reason: str) -> None:
-        self.ended, self.reason = ended, reason
+        # It is about records and errors: it may hold whatever they hold.
+        self.ended, self.reason = ended, cleaned(reason)
 
     def stop(self, stop: PartitionStoppedError) -> None:
         """At a fault: what lies before it is terminal."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaException
 
+from airflow_provider_kpipe.contract.clean_text import cleaned
 from kpipe_engine.acknowledgements import Acknowledgements, TracedAcknowledgements
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, may_be_fenced
@@ -100,7 +101,7 @@ class Recovery:
                 f"the chunk from offset {lane.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
                 "see to the broker, then run again"
             )
-        log.warning("partition %d: try %d of %d failed: %s", lane.partition, tries, CHUNK_TRIES, failure)
+        log.warning("partition %d: try %d of %d failed: %s", lane.partition, tries, CHUNK_TRIES, cleaned(str(failure)))
         for each in self._lanes:
             each.suspect()
         self._source.renew()

@@ -114,3 +114,28 @@ def test_strange_letters_in_a_dead_letter_topic_are_redriven_or_left_where_they_
     assert (counts.dead_lettered, counts.written) == (2, counts.named["kpipe:redriven"] - 2)
     assert len(read_all(bench.bootstrap, bench.topic)) == counts.written
     assert [each.attempt for each in letters(bench)[-2:]] == [2, 2]
+
+
+def test_what_a_dry_run_shows_of_letters_can_be_shown(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fault = replace(LETTER.fault, exception_class="E\x00", message="\x1b[2Jgone\r\nINFO all is well")
+    letter = replace(LETTER, key=b"\x00\xff\x1b]0;", pipeline=bench.topic, fault=fault)
+    fill(bench.bootstrap, bench.dead, sent([write_raw(letter, DIALECTS["kpipe"])]))
+
+    result = dry_run(bench)
+
+    assert result.outcomes["redriven"] == 1
+    (sample,) = result.samples
+    assert (sample.key, sample.message) == ("\\x00\ufffd\\x1b]0;", "\\x1b[2Jgone\\r\\nINFO all is well")
+    assert dict(result.exception_classes) == {sample.exception_class: 1} == {"E\\x00": 1}
+
+
+def test_why_a_partition_stopped_can_be_shown(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:raises_its_key"], on_fault="stop_partition")
+    fill(bench.bootstrap, bench.topic, [Sent(b"v", b"\x00\x1b[31m")])
+    plan = bench.plan()
+
+    (progress,) = bench.work(plan)
+
+    assert "ValueError: \\x00\\x1b[31m" in (progress.reason or "")
+    assert bench.checkpoint(plan).partitions[0].reason == progress.reason

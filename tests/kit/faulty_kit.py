@@ -12,6 +12,10 @@ def fails(record: Any) -> Any:
     raise ValueError("always")
 
 
+def raises_its_key(record: Any) -> Any:
+    raise ValueError(record.key.decode())
+
+
 def odd_ones_fail(record: Any) -> Any:
     if json.loads(record.value)["id"] % 2:
         raise ValueError("odd")
