@@ -24,6 +24,10 @@ class KafkaUnavailableError(KpipeError):
     retriable: ClassVar[bool] = True
 
 
+class UnreachableError(KafkaUnavailableError):
+    """Nobody is there at any address of a connection: passing where it has worked before, and else a mistake in it."""
+
+
 class UnknownTopicError(KpipeError):
     """A topic of the pipeline is not on the cluster."""
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
-from airflow_provider_kpipe.kafka.refusals import passes, remedy
+from airflow_provider_kpipe.kafka.bounds import let_go
+from airflow_provider_kpipe.kafka.cluster import Cluster
+from airflow_provider_kpipe.kafka.refusals import passes
 
 READ_RECORDS = 10_000
 READ_SECONDS = 0.1
@@ -20,11 +21,9 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
     """Committed records, in order. The end is found by position: markers and compacted records leave holes."""
     if not len(planned):
         return
-    consumer = Consumer(
+    cluster = Cluster({"fetch.wait.max.ms": "50", **settings}, answer_seconds=STALL_SECONDS)
+    consumer = cluster.open_consumer(
         {
-            "fetch.wait.max.ms": 50,
-            "log_level": 3,
-            **settings,
             # It never joins the group, and stores nothing in it. Only redrives read like this: the name is one of
             # theirs, because the connection's user has to be allowed to look for the group's coordinator.
             "group.id": "kpipe.redrive.reader",
@@ -39,14 +38,10 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
         consumer.assign([TopicPartition(topic, planned.partition, planned.start)])
         yield from _read(consumer, topic, planned)
     except KafkaException as failure:
-        error: KafkaError = failure.args[0]
-        kind = KafkaUnavailableError if passes(error) else KpipeError
-        raise kind(
-            f"partition {planned.partition} of {topic!r} cannot be read from {planned.start} ({error.str()}): "
-            f"{remedy(error)}"
-        ) from failure
+        about = f"for the records of partition {planned.partition} of {topic!r} from {planned.start}"
+        raise cluster.failure(failure.args[0], about) from failure
     finally:
-        consumer.close()
+        let_go(consumer)
 
 
 def _read(consumer: Consumer, topic: str, planned: PartitionRange) -> Iterator[Message]:
@@ -61,12 +56,9 @@ def _read(consumer: Consumer, topic: str, planned: PartitionRange) -> Iterator[M
             elif error is None or error.code() == KafkaError._PARTITION_EOF:
                 if (message.offset() or 0) >= planned.end:
                     return
-            elif not error.retriable():
+            elif not (error.retriable() or passes(error)):
                 raise KafkaException(error)
         if batch:
             heard_at = time.monotonic()
         elif time.monotonic() - heard_at > STALL_SECONDS:
-            raise KafkaUnavailableError(
-                f"no answer about partition {planned.partition} of {topic!r} for {STALL_SECONDS:.0f} s: look at its "
-                "leader, then try again"
-            )
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))

@@ -8,10 +8,13 @@ from collections.abc import Container, Mapping, Sequence
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
+from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.ownership import takes_over
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError
+from airflow_provider_kpipe.kafka.bounds import let_go, within
+from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.kafka.refusals import remedy
@@ -149,10 +152,10 @@ def _commit(settings: Mapping[str, str], plan: Plan, targets: Mapping[int, Group
         TopicPartition(plan.topic, partition, target.offset, target.metadata or "")
         for partition, target in targets.items()
     ]
-    consumer = Consumer({**settings, "group.id": plan.group, "enable.auto.commit": False})
+    consumer = Consumer({**CONNECTING, "log_level": 3, **settings, "group.id": plan.group, "enable.auto.commit": False})
     try:
         # From outside the group, as a client that is no member: the broker refuses it if members came meanwhile.
-        answers = consumer.commit(offsets=offsets, asynchronous=False)
+        answers = within(ANSWER_SECONDS, lambda: consumer.commit(offsets=offsets, asynchronous=False))
     except KafkaException as failure:
         error: KafkaError = failure.args[0]
         raise CommitError(
@@ -160,7 +163,7 @@ def _commit(settings: Mapping[str, str], plan: Plan, targets: Mapping[int, Group
             f"{remedy(error)}; then run the checkpoint again"
         ) from failure
     finally:
-        consumer.close()
+        let_go(consumer)
     refused = [answer for answer in answers or [] if answer.error is not None]
     if refused:
         raise CommitError(

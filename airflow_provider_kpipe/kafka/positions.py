@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.exceptions import (
-    ConnectionSettingsError,
-    KafkaUnavailableError,
-    KpipeError,
-    StalePlanError,
-    UnknownTopicError,
-)
-from airflow_provider_kpipe.kafka.refusals import passes, remedy
+from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
+from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
 
-log = logging.getLogger(__name__)
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
-ANSWER_SECONDS = 30.0
+_UNKNOWN_TOPIC = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 _ISOLATION = {
     "read_committed": IsolationLevel.READ_COMMITTED,
     "read_uncommitted": IsolationLevel.READ_UNCOMMITTED,
@@ -54,10 +47,7 @@ class Positions:
     """Reads from one cluster. A context manager: it keeps a client per group open inside the block."""
 
     def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
-        self._settings: dict[str, Any] = {**CONNECTING, "log_level": 3, **settings}
-        self._answer_seconds = answer_seconds
-        self._admin = _client(AdminClient, self._settings)
-        self._consumers: dict[str, Consumer] = {}
+        self.cluster = Cluster(settings, answer_seconds=answer_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -65,12 +55,14 @@ class Positions:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for consumer in self._consumers.values():
-            consumer.close()
+        self.cluster.close()
 
     def topic(self, name: str) -> Topic:
-        future = self._admin.describe_topics(TopicCollection([name]), request_timeout=self._answer_seconds)[name]
-        found = self._ask(future.result, f"about topic {name!r}", unknown_topic=name)
+        found = self._ask_about_topic(
+            name,
+            lambda admin, seconds: admin.describe_topics(TopicCollection([name]), request_timeout=seconds),
+            f"about topic {name!r}",
+        )[name]
         return Topic(name, str(found.topic_id), tuple(sorted(each.id for each in found.partitions)))
 
     def check_topic(self, plan: Plan) -> Topic:
@@ -97,28 +89,11 @@ class Positions:
     def group_offsets(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, GroupOffset]:
         """What a group holds. Read as a consumer, which waits for a transaction that is just being committed;
         the admin client would show the offset from before it."""
-        consumer = self._consumers.get(group)
-        if consumer is None:
-            settings = {**self._settings, "group.id": group, "enable.auto.commit": False}
-            consumer = self._consumers[group] = _client(Consumer, settings)
         asked = [TopicPartition(topic, partition) for partition in partitions]
-        answers = self._ask(lambda: self._committed(consumer, asked), f"about group {group!r}")
-        for answer in answers:
-            if answer.error is not None:
-                about = f"about partition {answer.partition} of {topic!r} in group {group!r}"
-                raise self._failure(answer.error, about)
+        answers = self.cluster.ask_as(
+            group, lambda consumer, seconds: _committed(consumer, asked, seconds), f"about group {group!r}"
+        )
         return {each.partition: GroupOffset(each.offset, each.metadata) for each in answers if each.offset >= 0}
-
-    def _committed(self, consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
-        try:
-            return consumer.committed(asked, timeout=self._answer_seconds)
-        except KafkaException:
-            # A client that is not allowed to find the group's coordinator goes on asking, and says so only here.
-            told = consumer.poll(0)
-            error = told.error() if told else None
-            if error is None:
-                raise
-            raise KafkaException(error) from None
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
         """How far the run of a plan has come, in the order of its ranges."""
@@ -145,9 +120,11 @@ class Positions:
 
     def members(self, group: str) -> list[str]:
         """Client ids of the consumers that are in the group now."""
-        future = self._admin.describe_consumer_groups([group], request_timeout=self._answer_seconds)[group]
         try:
-            described = self._ask(future.result, f"about group {group!r}")
+            described = self.cluster.ask_admin(
+                lambda admin, seconds: admin.describe_consumer_groups([group], request_timeout=seconds),
+                f"about group {group!r}",
+            )[group]
         except KpipeError as error:
             cause = error.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
@@ -156,45 +133,42 @@ class Positions:
         return [f"{member.client_id} on {member.host}" for member in described.members]
 
     def _list(self, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation_level: str) -> dict[int, int]:
-        futures = self._admin.list_offsets(
-            {TopicPartition(topic, partition): spec for partition in partitions},
-            isolation_level=_ISOLATION[isolation_level],
-            request_timeout=self._answer_seconds,
+        asked = {TopicPartition(topic, partition): spec for partition in partitions}
+        level = _ISOLATION[isolation_level]
+        answers = self._ask_about_topic(
+            topic,
+            lambda admin, seconds: admin.list_offsets(asked, isolation_level=level, request_timeout=seconds),
+            f"about {topic!r}",
         )
-        return {
-            asked.partition: self._ask(future.result, f"about {topic!r}", unknown_topic=topic).offset
-            for asked, future in futures.items()
-        }
+        return {partition.partition: found.offset for partition, found in answers.items()}
 
-    def _ask(self, question: Callable[[], T], about: str, *, unknown_topic: str | None = None) -> T:
+    def _ask_about_topic(
+        self, topic: str, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], about: str
+    ) -> dict[K, T]:
         try:
-            return question()
-        except KafkaException as failure:
-            error: KafkaError = failure.args[0]
-            if unknown_topic and error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+            return self.cluster.ask_admin(question, about)
+        except KpipeError as failure:
+            cause = failure.__cause__
+            if isinstance(cause, KafkaException) and cause.args[0].code() in _UNKNOWN_TOPIC:
                 raise UnknownTopicError(
-                    f"topic {unknown_topic!r} is not on the cluster at {self._where}: create it, or mend its name "
+                    f"topic {topic!r} is not on the cluster at {self.cluster.address}: create it, or mend its name "
                     "in the pipeline"
-                ) from failure
-            raise self._failure(error, about) from failure
-
-    def _failure(self, error: KafkaError, about: str) -> KpipeError:
-        if passes(error):
-            said = f"the Kafka cluster at {self._where} does not answer {about} ({error.str()}): {remedy(error)}"
-            return KafkaUnavailableError(said)
-        return KpipeError(
-            f"the Kafka cluster at {self._where} gives no answer {about} ({error.str()}): {remedy(error)}"
-        )
-
-    @property
-    def _where(self) -> str:
-        return self._settings.get("bootstrap.servers") or self._settings.get("metadata.broker.list") or "?"
+                ) from cause
+            raise
 
 
-def _client(kind: Callable[[dict[str, Any]], T], settings: Mapping[str, Any]) -> T:
+def _committed(consumer: Consumer, asked: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+    """What a group holds; an error of a partition is raised as one of all."""
     try:
-        return kind(dict(settings))
-    except KafkaException as refusal:
-        raise ConnectionSettingsError(
-            f"librdkafka refuses the settings of the Kafka connection: {refusal.args[0].str()}: mend its extra"
-        ) from refusal
+        answers = consumer.committed(asked, timeout=seconds)
+    except KafkaException:
+        # A client that is not allowed to find the group's coordinator goes on asking, and says so only here.
+        told = consumer.poll(0)
+        error = told.error() if told else None
+        if error is None:
+            raise
+        raise KafkaException(error) from None
+    for answer in answers:
+        if answer.error is not None:
+            raise KafkaException(answer.error)
+    return answers

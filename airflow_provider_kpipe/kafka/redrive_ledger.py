@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from typing import TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource
@@ -16,9 +17,11 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive_ledger import Redriven
 from airflow_provider_kpipe.exceptions import KpipeError, UnknownTopicError
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
+from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
 log = logging.getLogger(__name__)
+Change: TypeAlias = Callable[[AdminClient, float], Mapping[str, Future[None]]]
 
 ANSWER_SECONDS = 30.0
 LOOK_SECONDS = 0.1
@@ -28,19 +31,29 @@ POLICY = "cleanup.policy"
 def ensure_ledger(settings: Mapping[str, str], dead_letters: Topic, ledger: str) -> None:
     """Make the ledger topic, or widen it, if that is needed; refuse one that would forget."""
     wanted = len(dead_letters.partitions)
-    admin = AdminClient({"log_level": 3, **settings})
     with Positions(settings) as positions:
         found = _topic(positions, ledger)
         if found is None:
-            replicas = _replicas(admin, dead_letters.name)
+            replicas = _replicas(positions.cluster, dead_letters.name)
             topic = NewTopic(ledger, wanted, replication_factor=replicas, config={POLICY: "compact"})
-            change = admin.create_topics([topic], request_timeout=ANSWER_SECONDS)[ledger]
-            _make(change, dead_letters.name, ledger, wanted)
+            _make(
+                positions.cluster,
+                lambda admin, seconds: admin.create_topics([topic], request_timeout=seconds),
+                dead_letters.name,
+                ledger,
+                wanted,
+            )
             log.info("Topic %r is new: it keeps which dead letters of %r are redriven", ledger, dead_letters.name)
         elif len(found.partitions) < wanted:
-            change = admin.create_partitions([NewPartitions(ledger, wanted)], request_timeout=ANSWER_SECONDS)[ledger]
-            _make(change, dead_letters.name, ledger, wanted)
-        _check_policy(admin, ledger)
+            more = NewPartitions(ledger, wanted)
+            _make(
+                positions.cluster,
+                lambda admin, seconds: admin.create_partitions([more], request_timeout=seconds),
+                dead_letters.name,
+                ledger,
+                wanted,
+            )
+        _check_policy(positions.cluster, ledger)
         _wait(positions, ledger, wanted)
 
 
@@ -67,31 +80,43 @@ def _topic(positions: Positions, name: str) -> Topic | None:
         return None
 
 
-def _replicas(admin: AdminClient, topic: str) -> int:
-    described = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER_SECONDS)[topic].result()
+def _replicas(cluster: Cluster, topic: str) -> int:
+    described = cluster.ask_admin(
+        lambda admin, seconds: admin.describe_topics(TopicCollection([topic]), request_timeout=seconds),
+        f"about topic {topic!r}",
+    )[topic]
     return min(len(each.replicas) for each in described.partitions)
 
 
-def _make(change: Future[None], dead_letters: str, ledger: str, partitions: int) -> None:
+def _make(cluster: Cluster, change: Change, dead_letters: str, ledger: str, partitions: int) -> None:
     try:
-        change.result()
-    except KafkaException as failure:
-        error: KafkaError = failure.args[0]
-        # Another redrive of the same dead letters may have been faster.
-        if error.code() not in (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS):
-            raise KpipeError(
-                f"the ledger topic {ledger!r}, which keeps what is redriven of {dead_letters!r}, could not be made "
-                f"({error.str()}): create it with {partitions} partitions and {POLICY}=compact, or let the "
-                "connection's user create topics"
-            ) from failure
+        cluster.ask_admin(change, f"to a change of topic {ledger!r}")
+    except KpipeError as failure:
+        cause = failure.__cause__
+        error: KafkaError | None = cause.args[0] if isinstance(cause, KafkaException) else None
+        # Another redrive of the same dead letters may have been faster, or our own request whose answer was lost.
+        if error is not None and error.code() in (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS):
+            return
+        if failure.retriable:
+            raise
+        raise KpipeError(
+            f"the ledger topic {ledger!r}, which keeps what is redriven of {dead_letters!r}, could not be made "
+            f"({error.str() if error else failure}): create it with {partitions} partitions and {POLICY}=compact, or "
+            "let the connection's user create topics"
+        ) from failure
 
 
-def _check_policy(admin: AdminClient, ledger: str) -> None:
+def _check_policy(cluster: Cluster, ledger: str) -> None:
     resource = ConfigResource(ConfigResource.Type.TOPIC, ledger)
     try:
-        answer = admin.describe_configs([resource], request_timeout=ANSWER_SECONDS)[resource].result()
-    except KafkaException as failure:
-        log.info("the settings of %r cannot be read, and are taken to be right: %s", ledger, failure.args[0].str())
+        answer = cluster.ask_admin(
+            lambda admin, seconds: admin.describe_configs([resource], request_timeout=seconds),
+            f"about the settings of topic {ledger!r}",
+        )[resource]
+    except KpipeError as failure:
+        if failure.retriable:
+            raise
+        log.info("the settings of %r cannot be read, and are taken to be right: %s", ledger, failure)
         return
     policy = answer[POLICY].value if POLICY in answer else "compact"
     if policy != "compact":

@@ -1,24 +1,56 @@
-"""What to do where a broker gives an error for an answer."""
+"""What an error of a broker, or of a client, means, and what to do about it."""
 
 from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-# Nobody is there, or a leader or a coordinator is just moving to another broker.
+from airflow_provider_kpipe.exceptions import (
+    ConnectionSettingsError,
+    KafkaUnavailableError,
+    KpipeError,
+    UnreachableError,
+)
+from airflow_provider_kpipe.kafka.ailments import Ailments
+
+# What Kafka's own clients try again (its RetriableException), and what librdkafka says while it does. A topic that is
+# unknown is not among them: most often, its name is misspelt.
 _PASSING = frozenset(
     {
         KafkaError._TRANSPORT,
         KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._RESOLVE,
         KafkaError._WAIT_COORD,
+        KafkaError._WAIT_CACHE,
+        # No broker leads a partition just now, and a client has looked for one.
+        KafkaError._NOENT,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+        KafkaError.PREFERRED_LEADER_NOT_AVAILABLE,
+        KafkaError.LISTENER_NOT_FOUND,
+        KafkaError.NETWORK_EXCEPTION,
         KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.STALE_BROKER_EPOCH,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.NOT_COORDINATOR,
+        KafkaError.REBALANCE_IN_PROGRESS,
+        KafkaError.CONCURRENT_TRANSACTIONS,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
         KafkaError.UNSTABLE_OFFSET_COMMIT,
+        KafkaError.FETCH_SESSION_ID_NOT_FOUND,
+        KafkaError.INVALID_FETCH_SESSION_EPOCH,
     }
 )
 _REMEDIES = {
@@ -40,3 +72,16 @@ def remedy(error: KafkaError) -> str:
     if passes(error):
         return "see that the cluster is up and that bootstrap.servers and security.protocol of the connection are right"
     return _REMEDIES.get(error.code(), "the broker's log says why")
+
+
+def failure_of(error: KafkaError, ailments: Ailments, about: str, address: str) -> KpipeError:
+    """What to raise for an error that came for an answer; `ailments` are what the client has said meanwhile."""
+    if not passes(error):
+        return KpipeError(f"the Kafka cluster at {address} gives no answer {about} ({error.str()}): {remedy(error)}")
+    said = f"the Kafka cluster at {address} does not answer {about} ({str(ailments) or error.str()})"
+    todo = ailments.remedy or remedy(error)
+    if ailments.are_final:
+        return ConnectionSettingsError(f"{said}: {todo}")
+    if ailments.mean_nobody_is_there:
+        return UnreachableError(f"{said}: {todo}")
+    return KafkaUnavailableError(f"{said}: {todo}")

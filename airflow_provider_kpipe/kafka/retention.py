@@ -6,12 +6,10 @@ import logging
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaException
-
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.exceptions import KpipeError, PlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.topic_limits import topic_settings
 
@@ -87,8 +85,8 @@ def _retentions(pipeline: KafkaPipeline, settings: Mapping[str, str]) -> dict[st
         topics.append(pipeline.dead_letter.topic)
     try:
         found = topic_settings(settings, topics) if topics else {}
-    except KafkaException as failure:
-        log.info("the retention of the topics cannot be read, and is taken for long: %s", failure.args[0].str())
+    except KpipeError as failure:
+        log.info("the retention of the topics cannot be read, and is taken for long: %s", failure)
         return {}
     return {
         topic: int(each[RETENTION])

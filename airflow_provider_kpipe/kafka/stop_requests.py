@@ -6,18 +6,18 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, TopicPartition
 
+from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_group_of, stop_partition_of
+from airflow_provider_kpipe.kafka.bounds import let_go, within
 
 
 def request_stop(settings: Mapping[str, str], plan: Plan, attempt: str, reason: str, seconds: float = 10.0) -> None:
     """Say so to one attempt of a run; its workers look every half a second."""
-    metadata = StopRequest(attempt, reason).to_text()
-    consumer = Consumer({"log_level": 3, **settings, "group.id": stop_group_of(plan), "enable.auto.commit": False})
+    common = {**CONNECTING, "log_level": 3, **settings}
+    consumer = Consumer({**common, "group.id": stop_group_of(plan), "enable.auto.commit": False})
+    position = TopicPartition(plan.topic, stop_partition_of(plan), 0, StopRequest(attempt, reason).to_text())
     try:
-        # Where no broker answers, this says so in time; a commit would wait for a minute.
-        consumer.list_topics(plan.topic, timeout=seconds)
-        position = TopicPartition(plan.topic, stop_partition_of(plan), 0, metadata)
-        consumer.commit(offsets=[position], asynchronous=False)
+        within(seconds, lambda: consumer.commit(offsets=[position], asynchronous=False))
     finally:
-        consumer.close()
+        let_go(consumer)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource
+from confluent_kafka.admin import ConfigResource
 
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.kafka.cluster import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,8 @@ def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[st
     """
     try:
         limits = _limits(settings, topics)
-    except KafkaException as failure:
-        log.info("the size limits of the topics cannot be read, which only costs time: %s", failure.args[0].str())
+    except KpipeError as failure:
+        log.info("the size limits of the topics cannot be read, which only costs time: %s", failure)
         return dict(settings)
     if not limits:
         return dict(settings)
@@ -40,13 +41,13 @@ def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[st
 
 def topic_settings(settings: Mapping[str, str], topics: Iterable[str]) -> dict[str, dict[str, str]]:
     """What each topic is set to, defaults included; raises where that may not be read."""
-    admin = AdminClient({"log_level": 3, **settings})
     asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
-    answers = admin.describe_configs(asked, request_timeout=ANSWER_SECONDS)
-    return {
-        resource.name: {name: entry.value for name, entry in future.result().items()}
-        for resource, future in answers.items()
-    }
+    with Cluster(settings, answer_seconds=ANSWER_SECONDS) as cluster:
+        answers = cluster.ask_admin(
+            lambda admin, seconds: admin.describe_configs(asked, request_timeout=seconds),
+            "about the settings of topics",
+        )
+    return {resource.name: {name: entry.value for name, entry in found.items()} for resource, found in answers.items()}
 
 
 def _limits(settings: Mapping[str, str], topics: Iterable[str]) -> list[int]:

@@ -10,7 +10,8 @@ import confluent_kafka
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-ROOMS = [CHECKOUT / "spark_jobs" / "kpipe_engine"]
+ASKING = CHECKOUT / "airflow_provider_kpipe" / "kafka"
+ROOMS = [CHECKOUT / "spark_jobs" / "kpipe_engine", ASKING]
 
 CLIENTS = {"Producer", "Consumer", "AdminClient"}
 # Clients go by these names, so that a call to one is known when it is read.
@@ -116,6 +117,25 @@ def modules() -> list[Path]:
 @pytest.mark.parametrize("file", modules(), ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_no_call_to_a_client_is_waited_for_without_an_end(file: Path) -> None:
     assert unbounded_calls(file.read_text()) == []
+
+
+def unbounded_futures(source: str) -> list[str]:
+    """Futures that somebody waits for: those of an admin client that was collected never end."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and _called(node.func) == "result" and not node.args
+    ]
+
+
+@pytest.mark.parametrize("file", sorted(ASKING.rglob("*.py")), ids=lambda file: file.name)
+def test_no_future_is_waited_for_without_an_end(file: Path) -> None:
+    assert unbounded_futures(file.read_text()) == []
+
+
+def test_a_future_without_a_bound_is_found() -> None:
+    assert unbounded_futures("admin.describe_topics(topics, request_timeout=5)['orders'].result()")
+    assert unbounded_futures("future.result(5)") == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""Calls that librdkafka gives no bound: they get one here, and are left to themselves beyond it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as TooLateError
+from typing import TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 5.0
+
+
+def within(seconds: float, call: Callable[[], T]) -> T:
+    """Make a call that may never come back, such as a commit whose coordinator is gone.
+
+    It is made in a thread of its own. A call that is late raises what librdkafka raises where it knows a bound; the
+    thread goes on until the call ends, or the process does.
+    """
+    answer: Future[T] = Future()
+
+    def make() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001  # whoever asked gets it
+            answer.set_exception(error)
+
+    threading.Thread(target=make, name="kpipe-bounded-call", daemon=True).start()
+    return result_within(seconds, answer)
+
+
+def result_within(seconds: float, answer: Future[T]) -> T:
+    """The result of a future, which an admin client that waits for a leader never completes."""
+    try:
+        return answer.result(max(0.0, seconds))
+    except TooLateError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+
+
+def let_go(*consumers: Consumer) -> None:
+    """Close consumers; one that waits for an answer to a commit is left after a while."""
+    for consumer in consumers:
+        try:
+            within(CLOSE_SECONDS, consumer.close)
+        except KafkaException:
+            continue

@@ -1,0 +1,142 @@
+"""A Kafka cluster as Airflow's side asks it: every question has a bound, and an error names its cause."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KpipeError
+from airflow_provider_kpipe.kafka.ailments import Ailments
+from airflow_provider_kpipe.kafka.bounds import let_go, result_within
+from airflow_provider_kpipe.kafka.refusals import failure_of, passes
+
+log = logging.getLogger(__name__)
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+ANSWER_SECONDS = 30.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
+LOOK_SECONDS = 0.1
+
+
+class Cluster:
+    """Owns its clients, and what they say of their connections. A context manager: it lets them go at the end.
+
+    A question gets its answer within `answer_seconds`, or an error. What passes by itself, such as the move of a
+    leader, is asked again until then.
+    """
+
+    def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self.answer_seconds = answer_seconds
+        self._ailments = Ailments()
+        self._settings: dict[str, Any] = {
+            **CONNECTING,
+            "log_level": 3,
+            **settings,
+            # With it, the client tells us instead of the log: once for each try to connect.
+            "error_cb": self._ailments.note,
+        }
+        self._admin: AdminClient | None = self._made(AdminClient, self._settings)
+        self._consumers: dict[str, Consumer] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop what is open; the next question opens it again."""
+        let_go(*self._consumers.values())
+        self._consumers.clear()
+        # An admin client has no close: nobody must hold it any longer.
+        self._admin = None
+
+    @property
+    def address(self) -> str:
+        return self._settings.get("bootstrap.servers") or self._settings.get("metadata.broker.list") or "?"
+
+    def ask_admin(self, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], about: str) -> dict[K, T]:
+        """Ask with an admin client and the seconds that are left; all the answers, or the first error."""
+        return self._ask(lambda seconds: self._answer(question, seconds), self._forget_admin, about)
+
+    def ask_as(self, group: str, question: Callable[[Consumer, float], T], about: str) -> T:
+        """Ask with a consumer that has the name of a group and never joins it, and the seconds that are left."""
+        return self._ask(lambda seconds: question(self._consumer(group), seconds), lambda: self.forget(group), about)
+
+    def forget(self, group: str) -> None:
+        """Let the consumer of a group go."""
+        consumer = self._consumers.pop(group, None)
+        if consumer is not None:
+            let_go(consumer)
+
+    def open_consumer(self, settings: Mapping[str, Any]) -> Consumer:
+        """Make a consumer that the caller lets go."""
+        return self._made(Consumer, {**self._settings, **settings})
+
+    def failure(self, error: KafkaError, about: str) -> KpipeError:
+        """The error to raise, named after what the clients have said of their connections."""
+        return failure_of(error, self._ailments, about, self.address)
+
+    def _ask(self, question: Callable[[float], T], forget: Callable[[], None], about: str) -> T:
+        until, pause = time.monotonic() + self.answer_seconds, FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                answer = question(until - time.monotonic())
+            except KafkaException as failure:
+                error: KafkaError = failure.args[0]
+                if not passes(error) or self._ailments.are_final or time.monotonic() + pause >= until:
+                    raise self.failure(error, about) from failure
+                log.debug("asking again %s: %s", about, error.str())
+            else:
+                self._ailments.forget()
+                return answer
+            # A client that knows a leader of before sticks to it, whatever it is told.
+            forget()
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+    def _answer(self, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], seconds: float) -> dict[K, T]:
+        """Wait for as long as there is hope: a client goes on asking a broker that does not let it in."""
+        if self._admin is None:
+            self._admin = self._made(AdminClient, self._settings)
+        admin, until = self._admin, time.monotonic() + seconds
+        futures = question(admin, seconds)
+        while time.monotonic() < until and not self._ailments.are_final:
+            done, waiting = wait(futures.values(), LOOK_SECONDS, FIRST_EXCEPTION)
+            if not waiting or any(each.exception() for each in done):
+                break
+            admin.poll(0)
+        admin.poll(0)
+        return {asked: result_within(0, future) for asked, future in _failed_first(futures)}
+
+    def _consumer(self, group: str) -> Consumer:
+        if group not in self._consumers:
+            self._consumers[group] = self.open_consumer({"group.id": group, "enable.auto.commit": False})
+        return self._consumers[group]
+
+    def _forget_admin(self) -> None:
+        self._admin = None
+
+    def _made(self, kind: Callable[[dict[str, Any]], T], settings: Mapping[str, Any]) -> T:
+        try:
+            return kind(dict(settings))
+        except KafkaException as refusal:
+            raise ConnectionSettingsError(
+                f"librdkafka refuses the settings of the Kafka connection: {refusal.args[0].str()}: mend its extra"
+            ) from refusal
+
+
+def _failed_first(futures: Mapping[K, Future[T]]) -> list[tuple[K, Future[T]]]:
+    """What one of them says is worth more than that another has not answered yet."""
+    return sorted(futures.items(), key=lambda each: not (each[1].done() and each[1].exception() is not None))
