@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: demo test bench lint format lock clean
+.PHONY: demo test mutants bench lint format lock clean
 
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
@@ -12,6 +12,10 @@ demo: $(READY)
 # In two processes: one waits for Airflow most of the time.
 test: $(READY)
 	$(PYTHON) -m pytest -n 2 $(TESTS)
+
+# Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
+mutants: $(READY)
+	$(PYTHON) -m tests.mutants.run $(NAMES)
 
 bench: $(READY)
 	$(PYTHON) bench/run.py $(if $(QUICK),--quick) $(if $(WORK),--work "$(WORK)")

@@ -25,7 +25,7 @@ def test_an_open_transaction_is_ended(broker: SandboxBroker) -> None:
         output = positions.topic(bench.output)
         assert positions.latest(output, "read_committed") == {0: 0}
 
-        end_open_transactions(bench.settings, [plan.transactional_id(0), "another-without-any"], seconds=20)
+        end_open_transactions(bench.settings, ["another-without-any", plan.transactional_id(0)], seconds=20)
 
         # The transaction's own record and the marker that ends it, around three of another producer.
         assert positions.latest(output, "read_committed") == {0: 5}

@@ -44,6 +44,14 @@ def test_where_refusals_are_traced_nothing_goes_untraced(make: Make) -> None:
     assert len(acks.producer) == 0
 
 
+def test_what_is_never_sent_is_a_refusal_too(make: Make) -> None:
+    acks = make(Acknowledgements)
+    acks.produce_untraced("out", b"v")
+    acks.producer.purge()
+    with pytest.raises(ChunkDroppedError, match="1 records were dropped before they were sent"):
+        acks.wait()
+
+
 def test_a_traced_refusal_names_its_record(make: Make, message: Callable[..., Message]) -> None:
     acks = make(TracedAcknowledgements)
     note, note_too = acks.on_delivery_of(5, "destination"), acks.on_delivery_of(6, "dead_letter")

@@ -88,6 +88,19 @@ def test_what_passes_elsewhere_makes_up_for_a_partition_that_is_all_poison() -> 
     assert world.others.looks == [[0], None]
 
 
+def test_each_chunk_may_ask_the_others_once() -> None:
+    world = World(HALF)
+    world.watch.look()
+    world.others.stored = Counts(read=1_000, written=1_000)
+    world.fault(900)
+    world.watch.check()
+    world.watch.look()
+    world.others.stored = Counts(read=10_000, written=10_000)
+    world.fault(900)
+    world.watch.check()
+    assert world.others.looks == [[0], None, [0], None]
+
+
 def test_a_share_that_others_exceed_too_counts_from_their_records_on() -> None:
     world = World(HALF)
     world.watch.look()

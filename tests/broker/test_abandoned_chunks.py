@@ -1,0 +1,26 @@
+"""A worker that is closed in the midst of a chunk leaves nothing behind that a reader would wait for."""
+
+from __future__ import annotations
+
+from pipelines import Bench
+from topics import fill, numbered, read_all
+
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+
+def test_what_is_open_is_aborted_at_once(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    worker = bench.worker(bench.plan())
+    worker.open()
+    worker.delivery.begin()
+    worker.delivery.acks.producer.produce(bench.output, b"half done")
+    assert worker.delivery.acks.producer.flush(30) == 0
+    with Positions(bench.settings) as positions:
+        output = positions.topic(bench.output)
+        assert positions.latest(output, "read_committed") == {0: 0}
+        worker.close()
+        # The record, and the marker behind it: no reader stands in front of an open transaction.
+        assert positions.latest(output, "read_committed") == {0: 2}
+    assert read_all(bench.bootstrap, bench.output) == []

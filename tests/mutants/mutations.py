@@ -1,0 +1,11 @@
+"""All mutations, and those that may survive, each with its reason."""
+
+from __future__ import annotations
+
+from tests.mutants import airflow, contract, engine
+from tests.mutants.mutation import Mutation
+
+MUTATIONS: tuple[Mutation, ...] = (*contract.MUTATIONS, *engine.MUTATIONS, *airflow.MUTATIONS)
+
+MOST_SURVIVORS = 3
+SURVIVORS: dict[str, str] = {}

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+from plans import plan_of
+
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
+from kpipe_engine import delivery as module
+from kpipe_engine.delivery import choose_delivery
+from kpipe_engine.errors import ChunkFailedError
+
+RANGE = PartitionRange(3, 10, 20, None)
+POSITIONS = [TopicPartition("orders", 3, 15), TopicPartition("orders", 4, 25)]
+
+
+class Kafka:
+    """Source, ownership, admission, acknowledgements and the store in one: notes what is asked of it, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.refused: dict[int, KafkaError] = {}
+        self.taken_over: list[int] = []
+
+    @property
+    def consumer(self) -> Kafka:
+        return self
+
+    def consumer_group_metadata(self) -> str:
+        return "group"
+
+    def lost(self, partitions: list[int]) -> list[int]:
+        return [each for each in partitions if each in self.taken_over]
+
+    def wait(self) -> None:
+        self.calls.append("acknowledged")
+
+    def commit(self, *given: Any, **named: Any) -> list[Any]:
+        self.calls.append("stored")
+        return [Stored(each.partition, each.offset, self.refused.get(each.partition)) for each in POSITIONS]
+
+
+class Stored:
+    """What a broker answers about one partition of a commit."""
+
+    def __init__(self, partition: int, offset: int, error: KafkaError | None) -> None:
+        self.partition, self.offset, self.error = partition, offset, error
+
+
+@pytest.fixture
+def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
+    made = Kafka()
+    monkeypatch.setattr(module, "Acknowledgements", lambda *given: made)
+    return made
+
+
+def opened(kafka: Any, delivery: Delivery) -> Any:
+    pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), delivery=delivery)
+    return choose_delivery({}, Job(pipeline, plan_of(RANGE)), RANGE, kafka, kafka, kafka)
+
+
+def test_at_least_once_stores_what_is_acknowledged(kafka: Kafka) -> None:
+    opened(kafka, "at_least_once").store(POSITIONS)
+    assert kafka.calls == ["acknowledged", "stored"]
+
+
+def test_one_partition_that_is_not_stored_makes_nothing_of_the_chunk(kafka: Kafka) -> None:
+    kafka.refused[4] = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+    with pytest.raises(ChunkFailedError, match="offset 25 of partition 4 could not be stored"):
+        opened(kafka, "at_least_once").store(POSITIONS)
+
+
+def test_what_was_taken_over_is_not_stored(kafka: Kafka) -> None:
+    kafka.taken_over = [4]
+    with pytest.raises(ChunkFailedError, match="partition 4 was taken over"):
+        opened(kafka, "at_least_once").store(POSITIONS)
+    assert kafka.calls == ["acknowledged"]
+
+
+def test_a_chunk_without_news_stores_nothing(kafka: Kafka) -> None:
+    opened(kafka, "at_least_once").store([])
+    assert kafka.calls == ["acknowledged"]
