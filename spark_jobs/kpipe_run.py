@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,13 +14,11 @@ from pyspark import SparkContext, TaskContext
 
 from airflow_provider_kpipe.contract.job import Job, unpack
 from airflow_provider_kpipe.contract.job_file import take_job
+from kpipe_engine.executors import wait_for_executors
 from kpipe_engine.layout import Task, lay_out
 from kpipe_engine.overdue import end_when_overdue
 
 log = logging.getLogger("kpipe")
-
-EXECUTORS_SECONDS = 15.0
-SETTLED_SECONDS = 1.0
 
 
 def main(job_file: Path, *read_by_spark: Path) -> int:
@@ -64,16 +61,12 @@ def cores_of(context: SparkContext) -> int:
     """How many tasks run at a time. The executors of a cluster come one by one after the driver is up."""
     if str(context.master).partition("[")[0] == "local":
         return int(context.defaultParallelism)
-    found, begun = 0, time.monotonic()
-    since = begun
-    while time.monotonic() - begun < EXECUTORS_SECONDS:
-        # The driver is one of them.
-        registered = context._jsc.sc().getExecutorMemoryStatus().size() - 1
-        if registered != found:
-            found, since = registered, time.monotonic()
-        elif found and time.monotonic() - since > SETTLED_SECONDS:
-            break
-        time.sleep(0.1)
+    spark = context._jsc.sc()
+    wanted = spark.conf().getInt("spark.executor.instances", 0)
+    # As long as Spark itself waits for them, where it does.
+    seconds = spark.conf().getTimeAsSeconds("spark.scheduler.maxRegisteredResourcesWaitingTime", "30s")
+    # The driver is one of those that Spark counts.
+    wait_for_executors(lambda: int(spark.getExecutorMemoryStatus().size()) - 1, wanted, float(seconds))
     return int(context.defaultParallelism)
 
 

@@ -147,7 +147,14 @@ sys.path[:0] = {paths!r}
 from pyspark import SparkConf, SparkContext
 from kpipe_run import cores_of
 
-settings = {{"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}}
+settings = {{
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.instances": "2",
+    # However long they take here.
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "10min",
+}}
 context = SparkContext(conf=SparkConf().setMaster("local-cluster[2,2,1024]").setAll(settings.items()))
 print("cores:", cores_of(context))
 context.stop()
@@ -160,5 +167,5 @@ def test_the_executors_of_a_cluster_are_waited_for(tmp_path: Path) -> None:
     script = CLUSTER.format(paths=paths)
     command = [sys.executable, "-c", script]
     # Spark puts the executors' work folders here.
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "cores: 4" in done.stdout, done.stderr
