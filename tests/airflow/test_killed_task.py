@@ -21,7 +21,7 @@ from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
 
 # Slowly, these take longer than any test looks at them.
 RECORDS = 6_000
-GONE_SECONDS = 20
+GONE_SECONDS = 60
 RUN_SECONDS = 180
 LIVE_PROGRESS = r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters"
 

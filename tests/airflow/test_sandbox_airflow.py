@@ -126,7 +126,7 @@ def test_when_its_parent_is_killed_nothing_is_left(tmp_path: Path) -> None:
                 time.sleep(0.05)
         finally:
             parent.kill()
-    assert psutil.wait_procs([supervisor, *family], timeout=20)[1] == []
+    assert psutil.wait_procs([supervisor, *family], timeout=60)[1] == []
 
 
 def test_a_missing_dag_folder_is_named(tmp_path: Path) -> None:

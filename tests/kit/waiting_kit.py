@@ -73,6 +73,14 @@ async def briefly(record: Any) -> Any:
     return record
 
 
+def held_up(record: Any) -> Any:
+    """Waits, at a record that names a file, until that is there."""
+    gate = json.loads(record.value).get("gate")
+    while gate and not Path(gate).exists():
+        time.sleep(0.02)
+    return record
+
+
 class Meets:
     """Waits, at its first record, until so many partitions are at work at once as the record says."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import psutil
 import pytest
@@ -57,31 +60,43 @@ def test_a_partition_that_stops_leaves_the_others_alone(
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_killed_in_the_middle_and_run_again_every_record_is_there(
-    broker: SandboxBroker, run_warm: Callable[[Bench, Plan], str], delivery: Delivery
+    broker: SandboxBroker, run_warm: Callable[[Bench, Plan], str], delivery: Delivery, tmp_path: Path
 ) -> None:
-    # At full speed, a job of any size that a test can wait for may be over before the killer has looked.
-    records, unhurried = 20_000, ["orders_kit:unhurriedly"]
-    spec = {"delivery": delivery, "chunk_records": records // 25, "segments": unhurried}
-    bench = Bench.make(broker.bootstrap_servers, PARTITIONS, **spec)
-    fill(bench.bootstrap, bench.topic, numbered(records, PARTITIONS))
+    records, chunk = 20_000, 800
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        PARTITIONS,
+        delivery=delivery,
+        chunk_records=chunk,
+        segments=["waiting_kit:held_up"],
+    )
+    # No partition gets past these before the killer has looked, however late that is.
+    gates = {records * 2 // 5: tmp_path / "first", records * 4 // 5: tmp_path / "second"}
+    sent = numbered(records, PARTITIONS)
+    for at, gate in gates.items():
+        held = json.dumps({"id": at, "gate": str(gate)}).encode()
+        sent[at : at + PARTITIONS] = [replace(each, value=held) for each in sent[at : at + PARTITIONS]]
+    fill(bench.bootstrap, bench.topic, sent)
     plan = bench.plan()
 
     with running_job(bench, plan) as job:
-        wait_for(lambda: _stored(bench, plan) > records // 25, "a first chunk")
+        wait_for(lambda: _stored(bench, plan) >= chunk, "a first chunk")
         victim = python_workers(job.pid)[0]
         victim.send_signal(signal.SIGKILL)
         job.wait(60)
     end_transactions(bench, plan)
-    assert _stored(bench, plan) < records
+    before = _stored(bench, plan)
+    assert before < records
+    gates[records * 2 // 5].touch()
     with running_job(bench, plan) as job:
-        before = _stored(bench, plan)
-        wait_for(lambda: _stored(bench, plan) > before + records // 25, "a chunk of the second try")
+        wait_for(lambda: _stored(bench, plan) >= before + chunk, "a chunk of the second try")
         driver_jvm(job.pid).send_signal(signal.SIGKILL)
         job.wait(60)
     end_transactions(bench, plan)
     assert _stored(bench, plan) < records
     # Nothing is published by then, whatever was stored.
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, PARTITIONS) == {}
+    gates[records * 4 // 5].touch()
     run_warm(bench, plan)
 
     assert _stored(bench, plan) == records
@@ -102,7 +117,7 @@ def test_nothing_of_a_job_outlives_the_task_that_is_killed_outright(broker: Sand
         assert len(family) >= 4
         os.kill(job.pid, signal.SIGKILL)
 
-        _, alive = psutil.wait_procs(family, timeout=10)
+        _, alive = psutil.wait_procs(family, timeout=60)
         assert [each.cmdline() for each in alive] == []
 
 
