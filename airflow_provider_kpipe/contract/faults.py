@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.stack_trace import class_name, format_exception
 
-FaultKind: TypeAlias = Literal["source", "segment", "destination", "dead_letter", "crash"]
+FaultKind: TypeAlias = Literal["source", "segment", "destination", "dead_letter", "crash", "timeout"]
 
 # A header has to fit beside the payload under the broker's message limit.
 MESSAGE_CHARACTERS = 2_000

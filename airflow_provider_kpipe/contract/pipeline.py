@@ -138,6 +138,8 @@ class KafkaPipeline(Document):
     partitions: PartitionScaling = field(default_factory=PartitionScaling)
     chunk_records: int = 500_000
     chunk_seconds: float = 3.0
+    segment_timeout: float | None = None
+    """Seconds that a segment may take over a record, or over a batch; None is no limit."""
     worker_memory_mb: int | None = 4_096
     """What a worker process may take for its data; None is no limit."""
 
@@ -224,6 +226,12 @@ class KafkaPipeline(Document):
             )
 
     def _check_worker(self) -> None:
+        seconds = self.segment_timeout
+        if seconds is not None and (type(seconds) not in (int, float) or not 0 < seconds <= LONGEST_CHUNK_SECONDS):
+            raise PipelineError(
+                f"segment_timeout={seconds!r}: choose between 0 and {LONGEST_CHUNK_SECONDS} seconds, or None for no "
+                "limit"
+            )
         memory = self.worker_memory_mb
         if memory is not None and (type(memory) is not int or memory < LEAST_WORKER_MEMORY_MB):
             raise PipelineError(

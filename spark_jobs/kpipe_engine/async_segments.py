@@ -11,13 +11,20 @@ from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.segments import SegmentChain, as_records, find_segment
+from kpipe_engine.time_limit import TimeLimit
 
 
 class AsyncSegmentChain(SegmentChain):
     """Everything runs in one event loop: a plain segment among the others should not wait for anything."""
 
-    def __init__(self, paths: Sequence[str], context: SegmentContext, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(paths, context)
+    def __init__(
+        self,
+        paths: Sequence[str],
+        context: SegmentContext,
+        loop: asyncio.AbstractEventLoop,
+        limit: TimeLimit | None = None,
+    ) -> None:
+        super().__init__(paths, context, limit)
         self._loop = loop
 
     async def process_awaiting(self, record: Record) -> Sequence[Record]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from itertools import takewhile
 
 from airflow_provider_kpipe.contract.faults import STACKTRACE_CHARACTERS, Fault, FaultKind
-from kpipe_engine.errors import WorkerDiedError
+from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError
 from kpipe_engine.handling import KnownFaults
 from kpipe_engine.layout import Block
 from kpipe_engine.whereabouts import At
@@ -18,7 +17,7 @@ SHRINK = 32
 MOST_DEATHS = 10
 """From the first chunk to a chunk of one record it takes no more than seven, whatever its size."""
 MOST_DEATHS_OVER_NOTHING = 3
-_LAST_CALL_FIRST = "(most recent call first):\n"
+_LAST_CALL_FIRST = "(most recent call first):"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,8 @@ class Death:
     trace: str = ""
 
     def fault(self, component: str, attempts: int) -> Fault:
-        fault = Fault.of(WorkerDiedError(f"the worker {self.message} over this record"), component, self.kind)
+        error = SegmentTimeoutError if self.kind == "timeout" else WorkerDiedError
+        fault = Fault.of(error(f"over this record the worker {self.message}"), component, self.kind)
         trace = _up_to_the_engine(self.trace)[-STACKTRACE_CHARACTERS:] or fault.stacktrace
         return replace(fault, stacktrace=trace, attempts=attempts)
 
@@ -163,9 +163,12 @@ class Case:
 def _up_to_the_engine(trace: str) -> str:
     """What a process says as it crashes begins with the last call; how the engine came to call a segment says
     nothing."""
-    first, separator, rest = trace.partition(_LAST_CALL_FIRST)
-    calls = takewhile(lambda line: "kpipe_engine" not in line, rest.splitlines(keepends=True))
-    return f"{first}{separator}{''.join(calls)}"
+    kept, is_engine = [], False
+    for line in trace.splitlines(keepends=True):
+        is_engine = line.startswith(" ") and (is_engine or (_LAST_CALL_FIRST in trace and "kpipe_engine" in line))
+        if not is_engine:
+            kept.append(line)
+    return "".join(kept)
 
 
 def _fewer(records: int) -> int:

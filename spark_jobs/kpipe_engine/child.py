@@ -24,6 +24,8 @@ from kpipe_engine.whereabouts import Whereabouts
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 PR_SET_PDEATHSIG = 1
+TELL_WHERE = signal.SIGUSR1
+"""Has a worker write down where its threads are, whatever it is at."""
 # Where the memory of a host or a container runs out, the kernel ends this one first, and not Spark's JVM.
 FIRST_TO_GO = "500"
 
@@ -72,6 +74,7 @@ def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
             score.write(FIRST_TO_GO)
     faulthandler.enable(trace, all_threads=False)
+    faulthandler.register(TELL_WHERE, trace)
     _limit_memory(job.pipeline.worker_memory_mb)
     # Messages hold no cycles: looking for some every 700 of them took 8 % of a copy.
     gc.set_threshold(50_000, 20, 100)

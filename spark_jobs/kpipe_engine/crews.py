@@ -19,6 +19,7 @@ from kpipe_engine.async_segments import AsyncSegmentChain
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain
+from kpipe_engine.time_limit import TimeLimit
 from kpipe_engine.yielding import YieldOrders
 
 LOOK_SECONDS = 0.1
@@ -109,9 +110,10 @@ class Coroutines:
         origin: Origin,
         orders: YieldOrders,
         at_once: int,
+        limit: TimeLimit | None = None,
     ) -> None:
         self._loop = asyncio.new_event_loop()
-        self._segments = AsyncSegmentChain(paths, context, self._loop)
+        self._segments = AsyncSegmentChain(paths, context, self._loop, limit)
         self._retries, self._origin, self._orders = retries, origin, orders
         self._room = asyncio.Semaphore(at_once)
 

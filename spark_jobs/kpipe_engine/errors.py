@@ -161,6 +161,10 @@ class WorkerDiedError(Exception):
     """The process that handled a record has died over it."""
 
 
+class SegmentTimeoutError(BaseException):
+    """A segment has taken too long. Segments that catch every Exception do not catch it."""
+
+
 class NotDueError(Exception):
     """The record is tried again in a later chunk, and nothing behind it goes before it."""
 

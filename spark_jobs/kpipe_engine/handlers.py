@@ -28,6 +28,7 @@ from kpipe_engine.restored import back_to_source
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain
 from kpipe_engine.stages import StageChain, has_batches
+from kpipe_engine.time_limit import TimeLimit
 from kpipe_engine.yielding import YieldOrders
 
 
@@ -154,13 +155,14 @@ def choose_handler(
     faults: FaultPolicy,
     orders: YieldOrders,
     ledger: Ledger | None,
+    limit: TimeLimit | None,
 ) -> Handler:
     if job.redrive is None or ledger is None:
-        return _choose_inner(job, settings, partition, destination, faults, orders)
+        return _choose_inner(job, settings, partition, destination, faults, orders, limit)
     if job.redrive.target == "source":
         inner: Handler = CopyHandler(back_to_source(job.pipeline, destination.delivery), faults)
     else:
-        inner = _choose_inner(job, settings, partition, destination, faults, orders)
+        inner = _choose_inner(job, settings, partition, destination, faults, orders, limit)
     return RedriveHandler(job, job.redrive, inner, ledger, destination.delivery)
 
 
@@ -171,6 +173,7 @@ def _choose_inner(
     destination: Destination,
     faults: FaultPolicy,
     orders: YieldOrders,
+    limit: TimeLimit | None = None,
 ) -> Handler:
     if not job.pipeline.segments:
         return CopyHandler(destination, faults)
@@ -187,11 +190,11 @@ def _choose_inner(
         destination_registry=settings.destination_registry,
     )
     if is_batched:
-        return BatchHandler(StageChain(paths, context, origin), destination, faults, retries, origin)
+        return BatchHandler(StageChain(paths, context, origin, limit), destination, faults, retries, origin)
     if is_awaited:
-        crew: Crew = Coroutines(paths, context, retries, origin, orders, at_once)
+        crew: Crew = Coroutines(paths, context, retries, origin, orders, at_once, limit)
         return ConcurrentHandler(crew, destination, faults, retries)
     if at_once > 1:
-        crew = Threads(SegmentChain(paths, context), retries, origin, orders, at_once)
+        crew = Threads(SegmentChain(paths, context, limit), retries, origin, orders, at_once)
         return ConcurrentHandler(crew, destination, faults, retries)
-    return SegmentHandler(SegmentChain(paths, context), destination, faults, retries, origin, orders)
+    return SegmentHandler(SegmentChain(paths, context, limit), destination, faults, retries, origin, orders)

@@ -34,6 +34,7 @@ from kpipe_engine.ownership import Ownership
 from kpipe_engine.recovery import Recovery
 from kpipe_engine.run_watch import choose_watch
 from kpipe_engine.source import Source
+from kpipe_engine.time_limit import choose_limit
 from kpipe_engine.whereabouts import At, Whereabouts
 from kpipe_engine.yielding import YieldOrders
 
@@ -75,10 +76,11 @@ class PartitionWorker:
         destination = Destination(job.pipeline.destination, self.delivery)
         faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
         ledger = choose_ledger(job, settings, ranges, self.delivery)
+        limit = choose_limit(job.pipeline.segment_timeout, self.whereabouts)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
 
         def lane_of(planned: PartitionRange) -> Lane:
-            handler = choose_handler(job, settings, planned.partition, destination, faults, orders, ledger)
+            handler = choose_handler(job, settings, planned.partition, destination, faults, orders, ledger, limit)
             return Lane(planned, handler, pieces[planned.partition])
 
         self.lanes = Lanes([lane_of(planned) for planned in ranges])

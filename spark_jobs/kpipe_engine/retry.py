@@ -6,11 +6,11 @@ import random
 import time
 from types import TracebackType
 
-from airflow_provider_kpipe.contract.faults import FailedTry, Fault
+from airflow_provider_kpipe.contract.faults import FailedTry, Fault, FaultKind
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.segments import StopPartitionError
-from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError, SegmentTimeoutError
 from kpipe_engine.yielding import YieldOrders
 
 # Many tries have to fit into one header.
@@ -50,7 +50,8 @@ class Retries:
         cause = error.__cause__ or error
         # Past what the class itself makes of an assignment: there are frozen ones.
         BaseException.with_traceback(cause, _from_users_code_on(cause.__traceback__))
-        fault = Fault.of(cause, error.segment, "segment", self.tried.pop(source_offset, ()))
+        kind: FaultKind = "timeout" if isinstance(cause, SegmentTimeoutError) else "segment"
+        fault = Fault.of(cause, error.segment, kind, self.tried.pop(source_offset, ()))
         if self._due:
             self._due.pop(source_offset, None)
         if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):

@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
+from kpipe_engine.time_limit import TimeLimit
 
 Process = Callable[[Record], Any]
 
@@ -17,7 +18,8 @@ Process = Callable[[Record], Any]
 class SegmentChain:
     """All segments of a pipeline, in order."""
 
-    def __init__(self, paths: Sequence[str], context: SegmentContext) -> None:
+    def __init__(self, paths: Sequence[str], context: SegmentContext, limit: TimeLimit | None = None) -> None:
+        self._limit = limit
         self._context = context
         self._paths = paths
         self._steps: list[tuple[str, Process]] = []
@@ -28,18 +30,21 @@ class SegmentChain:
         for path in self._paths[len(self._steps) :]:
             found = find_segment(path)
             if not inspect.isclass(found):
-                self._steps.append((path, found))
+                self._steps.append((path, self._limited(found)))
                 continue
             try:
                 segment: Any = found()
                 if hasattr(segment, "open"):
                     self._settle(segment.open(self._context))
                 self._opened.append((path, segment))
-                self._steps.append((path, segment.process))
+                self._steps.append((path, self._limited(segment.process)))
             except (Exception, SystemExit) as error:
                 raise PartitionStoppedError(
                     f"segment {path!r} did not open: {_shown(error)}; mend it or what it needs, then run again"
                 ) from error
+
+    def _limited(self, process: Process) -> Process:
+        return self._limit.around(process) if self._limit else process
 
     @property
     def steps(self) -> Sequence[tuple[str, Process]]:

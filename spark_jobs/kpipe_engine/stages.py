@@ -11,6 +11,7 @@ from kpipe_engine.async_segments import has_async
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.rows import Row, in_source_order, record_of_row, row_of_message, row_of_record
 from kpipe_engine.segments import SegmentChain, find_segment
+from kpipe_engine.time_limit import TimeLimit
 
 Failed: TypeAlias = dict[int, SegmentError]
 """By source offset, what a record could not pass."""
@@ -59,7 +60,10 @@ class RecordStage:
 class StageChain:
     """All segments of a pipeline, in order."""
 
-    def __init__(self, paths: Sequence[str], context: SegmentContext, origin: Origin) -> None:
+    def __init__(
+        self, paths: Sequence[str], context: SegmentContext, origin: Origin, limit: TimeLimit | None = None
+    ) -> None:
+        self._limit = limit
         self._paths = paths
         self._context = context
         self._origin = origin
@@ -75,7 +79,7 @@ class StageChain:
                 "batches, which cannot be combined: make two pipelines of them, or let the batch segment wait by itself"
             )
         for at, (paths, options) in enumerate(groups):
-            chain = SegmentChain(paths, self._context)
+            chain = SegmentChain(paths, self._context, self._limit)
             self._chains.append(chain)
             chain.open()
             if options is None:

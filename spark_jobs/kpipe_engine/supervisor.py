@@ -18,7 +18,7 @@ from typing import Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from kpipe_engine.care import Care, Case, Death
-from kpipe_engine.child import serve
+from kpipe_engine.child import TELL_WHERE, serve
 from kpipe_engine.errors import WorkerDiedError
 from kpipe_engine.layout import Block, Task
 from kpipe_engine.whereabouts import Whereabouts
@@ -27,6 +27,9 @@ log = logging.getLogger("kpipe")
 
 # A process that user code has forked may keep the pipe of a worker open that has died.
 LOOK_SECONDS = 1.0
+# So long a segment may take to give up that was interrupted at its limit.
+INTERRUPT_SECONDS = 1.0
+TELL_SECONDS = 1.0
 
 
 class Child:
@@ -82,6 +85,16 @@ class Child:
         self.trace = self._trace.read().decode(errors="replace")
         self._trace.close()
 
+    def end_where_it_is(self) -> None:
+        """Kill it when it has written down where that is."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, TELL_WHERE)
+        written, until = 0, time.monotonic() + TELL_SECONDS
+        while time.monotonic() < until and not 0 < written == os.fstat(self._trace.fileno()).st_size:
+            written = os.fstat(self._trace.fileno()).st_size
+            time.sleep(0.05)
+        self.end()
+
     @property
     def death(self) -> Death:
         code = os.waitstatus_to_exitcode(self._status or 0)
@@ -121,10 +134,10 @@ class Supervisor:
                     else:
                         self._idle.append(child)
                         yield from done
-                for pipe in [pipe for pipe, (child, _) in at_work.items() if self._is_overdue(child)]:
-                    child, case = at_work.pop(pipe)
-                    self._end_overdue(case, child)
-                    waiting.appendleft(case)
+                for pipe, (child, case) in list(at_work.items()):
+                    if self._end_if_late(case, child):
+                        del at_work[pipe]
+                        waiting.appendleft(case)
         finally:
             for child, _ in at_work.values():
                 child.end()
@@ -141,14 +154,22 @@ class Supervisor:
         child.give(case.block, number, case.care)
         at_work[child.pipe] = child, case
 
-    def _is_overdue(self, child: Child) -> bool:
-        return time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))
-
-    def _end_overdue(self, case: Case, child: Child) -> None:
-        child.end()
-        self._stop_if_given_up(case, child)
-        overdue = time.time() - self._job.overdue_after(0)
-        log.warning("%s", case.give_up(child.whereabouts.at, child.whereabouts.stored_at, overdue))
+    def _end_if_late(self, case: Case, child: Child) -> bool:
+        whereabouts, limit = child.whereabouts, self._job.pipeline.segment_timeout
+        # Before it is disturbed: the signal may wake it up.
+        at = whereabouts.at
+        if time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1)):
+            child.end_where_it_is()
+            self._stop_if_given_up(case, child)
+            said = case.give_up(at, whereabouts.stored_at, time.time() - self._job.overdue_after(0))
+        elif limit is not None and whereabouts.longest_call > limit + INTERRUPT_SECONDS:
+            child.end_where_it_is()
+            death = Death("timeout", f"was ended, as a segment had not answered within {limit:g} s", child.trace)
+            said = case.note_death(death, at, whereabouts.is_at_ease)
+        else:
+            return False
+        log.warning("%s\n%s", said, child.trace)
+        return True
 
     def _stop_if_given_up(self, case: Case, child: Child) -> None:
         if case.is_given_up:

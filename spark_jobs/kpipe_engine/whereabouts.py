@@ -6,7 +6,10 @@ import mmap
 import time
 from typing import NamedTuple
 
+from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
+
 _THERE, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _FIELDS = range(9)
+_CALLS = MOST_IN_FLIGHT
 _BYTES = 8
 
 
@@ -26,7 +29,7 @@ class Whereabouts:
     """Numbers in memory that stays one and the same across a fork. Written for each read, not for each record."""
 
     def __init__(self) -> None:
-        self._numbers = memoryview(mmap.mmap(-1, _FIELDS * _BYTES)).cast("q")
+        self._numbers = memoryview(mmap.mmap(-1, (_FIELDS + _CALLS) * _BYTES)).cast("q")
         self.begin()
 
     def begin(self) -> None:
@@ -34,6 +37,9 @@ class Whereabouts:
         self.leave()
         self._numbers[_AT_EASE] = 0
         self.note_stored()
+        self._free = list(range(_FIELDS, _FIELDS + _CALLS))
+        for number in self._free:
+            self._numbers[number] = 0
 
     def enter(self, at: At) -> None:
         """Segments are about to be given these records."""
@@ -51,6 +57,22 @@ class Whereabouts:
     def note_ease(self, is_at_ease: bool) -> None:
         """Whether chunks are of full size."""
         self._numbers[_AT_EASE] = is_at_ease
+
+    def begin_call(self) -> int:
+        """A segment is called, by one of many threads maybe."""
+        number = self._free.pop()
+        self._numbers[number] = time.monotonic_ns()
+        return number
+
+    def end_call(self, number: int) -> None:
+        self._numbers[number] = 0
+        self._free.append(number)
+
+    @property
+    def longest_call(self) -> float:
+        """For how many seconds a segment has been at it that has not come back."""
+        begun = [each for each in self._numbers[_FIELDS:] if each]
+        return (time.monotonic_ns() - min(begun)) / 1e9 if begun else 0.0
 
     @property
     def at(self) -> At | None:

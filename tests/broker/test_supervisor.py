@@ -108,7 +108,7 @@ def test_the_policy_for_faults_decides(broker: SandboxBroker, policy: str) -> No
     else:
         assert (found["state"], found["stored"]) == ("stopped", CULPRIT // PARTITIONS)
         assert stored[of_culprit] == CULPRIT // PARTITIONS
-        assert "the worker was killed by SIGSEGV over this record" in found["reason"]
+        assert "over this record the worker was killed by SIGSEGV" in found["reason"]
     assert all(each["state"] == "complete" for each in done if each is not found)
 
 
@@ -179,6 +179,6 @@ def test_a_choice_of_what_becomes_of_the_fault_that_kills_the_worker_too_stops_t
     fill(bench.bootstrap, bench.topic, with_fates({3: "exit"}, 10, 1))
     (progress,), _ = work_in_task(bench, bench.plan())
     assert (progress["state"], progress["stored"]) == ("stopped", 3)
-    assert "ended with exit code 3 over this record" in progress["reason"]
+    assert "over this record the worker ended with exit code 3" in progress["reason"]
     assert "and what becomes of that fault (on_fault, or the mapper of the dead letter)" in progress["reason"]
     assert ids(read_all(bench.bootstrap, bench.output)) == [0, 1, 2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,11 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_kpipe import batch_segment
-
-
-def number(record: Any) -> int:
-    found: int = json.loads(record.value)["id"]
-    return found
 
 
 def fate_of(value: bytes) -> str:
@@ -34,8 +30,8 @@ def meet(fate: str) -> None:
     elif fate == "sleep":
         time.sleep(600)
     elif fate == "hang":
-        # As a library does that is in C, and never gives Python's lock back to a handler.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        # As a library in C does that lets no handler of Python's come to its turn.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         time.sleep(600)
 
 
@@ -45,6 +41,8 @@ def deadly(record: Any) -> Any:
 
 
 async def deadly_async(record: Any) -> Any:
+    if fate_of(record.value) == "await":
+        await asyncio.sleep(600)
     meet(fate_of(record.value))
     return record
 

@@ -58,6 +58,7 @@ PIPELINE = KafkaPipeline(
     ),
     chunk_records=1_000,
     chunk_seconds=1.5,
+    segment_timeout=2.5,
     worker_memory_mb=1_024,
 )
 PLAN = Plan(

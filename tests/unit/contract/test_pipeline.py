@@ -51,6 +51,7 @@ def pipelines(draw: Callable[..., Any]) -> KafkaPipeline:
         delivery=delivery,
         chunk_records=draw(st.integers(1)),
         chunk_seconds=draw(st.floats(0.001, 600)),
+        segment_timeout=draw(st.none() | st.floats(0.001, 600)),
         worker_memory_mb=draw(st.none() | st.integers(512)),
     )
 
@@ -119,6 +120,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("seconds without end", {"chunk_seconds": float("inf")}, "chunk_seconds=inf"),
     ("seconds that are no number", {"chunk_seconds": float("nan")}, "chunk_seconds=nan"),
     ("seconds in words", {"chunk_seconds": "3"}, "chunk_seconds="),
+    ("no time for a segment", {"segment_timeout": 0}, "segment_timeout=0: choose between 0 and 600 seconds"),
+    ("more time than a chunk has", {"segment_timeout": 601}, "segment_timeout=601"),
+    ("time in words", {"segment_timeout": "5s"}, "segment_timeout='5s'"),
     ("a worker without memory", {"worker_memory_mb": 0}, "worker_memory_mb=0: use a whole number of megabytes"),
     ("a worker with too little", {"worker_memory_mb": 511}, "worker_memory_mb=511"),
     ("memory in words", {"worker_memory_mb": "2G"}, "worker_memory_mb='2G'"),

@@ -42,7 +42,7 @@ def test_a_record_that_dies_in_a_chunk_of_its_own_is_found(case: Case) -> None:
     assert case.care == Care(Suspicion(1, None, 3_041, 1), {1: {3_040: fault}})
     assert (fault.kind, fault.component, fault.attempts) == ("crash", "orders:parse", 3)
     assert (fault.message, fault.stacktrace) == (
-        "the worker ended with exit code 3 over this record",
+        "over this record the worker ended with exit code 3",
         "told by itself",
     )
     assert fault.exception_class == "kpipe_engine.errors.WorkerDiedError"
@@ -123,8 +123,20 @@ def test_of_the_trace_what_the_engine_did_is_left_out() -> None:
     )
     own, engine, _ = trace.partition('  File "x/')
     assert engine
+    other = '\nThread 0x1 (most recent call first):\n  File "orders.py", line 9 in wait\n'
     assert Death("crash", "died", trace).fault("x", 1).stacktrace == own
-    assert Death("crash", "died").fault("x", 1).stacktrace.strip().endswith("the worker died over this record")
+    assert Death("crash", "died", trace + other).fault("x", 1).stacktrace == own + other
+
+
+def test_a_trace_in_which_the_last_call_is_the_last_stays_as_it_is() -> None:
+    trace = 'Traceback (most recent call last):\n  File "x/kpipe_engine/child.py", line 3 in serve\nValueError: five\n'
+    assert Death("crash", "died", trace).fault("x", 1).stacktrace == trace
+
+
+def test_a_worker_that_was_ended_over_a_segment_that_hangs_leaves_a_fault_of_its_own_kind(case: Case) -> None:
+    fault = Death("timeout", "was ended").fault("x", 1)
+    assert (fault.kind, fault.exception_class) == ("timeout", "kpipe_engine.errors.SegmentTimeoutError")
+    assert Death("crash", "died").fault("x", 1).stacktrace.strip().endswith("over this record the worker died")
 
 
 @given(culprit=st.integers(0, 499_999), read=st.integers(1, 1_000), late=st.booleans())

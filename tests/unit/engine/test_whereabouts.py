@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
+from kpipe_engine import whereabouts as module
 from kpipe_engine.whereabouts import At, Whereabouts
 
 HERE = At(partition=3, first=10, after=25, read=12, in_chunk=40)
@@ -23,6 +27,30 @@ def test_with_a_new_block_nothing_is_known() -> None:
     whereabouts.note_ease(True)
     whereabouts.begin()
     assert (whereabouts.at, whereabouts.is_at_ease) == (None, False)
+
+
+def test_the_longest_call_that_has_not_come_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [5_000_000_000]
+    monkeypatch.setattr(module.time, "monotonic_ns", lambda: clock[0])
+    whereabouts = Whereabouts()
+    assert whereabouts.longest_call == 0
+    first = whereabouts.begin_call()
+    clock[0] += 2_000_000_000
+    second = whereabouts.begin_call()
+    clock[0] += 1_000_000_000
+    assert whereabouts.longest_call == 3
+    whereabouts.end_call(first)
+    assert whereabouts.longest_call == 1
+    whereabouts.end_call(second)
+    assert whereabouts.longest_call == 0
+    whereabouts.begin_call()
+    whereabouts.begin()
+    assert whereabouts.longest_call == 0
+
+
+def test_as_many_calls_as_there_can_be_at_once_have_room() -> None:
+    whereabouts = Whereabouts()
+    assert len({whereabouts.begin_call() for _ in range(MOST_IN_FLIGHT)}) == MOST_IN_FLIGHT
 
 
 def test_what_another_process_has_written_is_there_when_it_is_gone() -> None:
