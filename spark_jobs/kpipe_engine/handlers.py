@@ -173,7 +173,7 @@ def _choose_inner(
     destination: Destination,
     faults: FaultPolicy,
     orders: YieldOrders,
-    limit: TimeLimit | None = None,
+    limit: TimeLimit | None,
 ) -> Handler:
     if not job.pipeline.segments:
         return CopyHandler(destination, faults)
