@@ -100,11 +100,19 @@ def _read_java_timestamp_kind(raw: bytes) -> str:
     return kind
 
 
-def _write_retries(retries: tuple[FailedTry, ...]) -> bytes:
-    """The latest tries, as many as fit."""
-    while len(written := json.dumps(encode(retries), ensure_ascii=False).encode(errors="replace")) > RETRIES_BYTES:
+def latest_tries(retries: tuple[FailedTry, ...]) -> tuple[FailedTry, ...]:
+    """As many as fit into a letter."""
+    while len(_retries_as_json(retries)) > RETRIES_BYTES:
         retries = retries[1:]
-    return written
+    return retries
+
+
+def _write_retries(retries: tuple[FailedTry, ...]) -> bytes:
+    return _retries_as_json(latest_tries(retries))
+
+
+def _retries_as_json(retries: tuple[FailedTry, ...]) -> bytes:
+    return json.dumps(encode(retries), ensure_ascii=False).encode(errors="replace")
 
 
 def _read_retries(raw: bytes) -> tuple[FailedTry, ...]:

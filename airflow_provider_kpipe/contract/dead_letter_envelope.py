@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from airflow_provider_kpipe.contract.dead_letter import (
@@ -16,6 +16,7 @@ from airflow_provider_kpipe.contract.dead_letter import (
     DeadLetter,
     FirstFault,
 )
+from airflow_provider_kpipe.contract.dead_letter_codecs import latest_tries
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
 
@@ -52,7 +53,7 @@ class Envelope(Document):
             value=_packed(letter.value),
             headers=tuple((name, _packed(value)) for name, value in letter.headers),
             source=letter.source,
-            fault=letter.fault,
+            fault=_with_latest_tries(letter.fault),
             pipeline=letter.pipeline,
             group=letter.group,
             run_key=letter.run_key,
@@ -116,6 +117,10 @@ def _name(text: str | None) -> str:
 def _check_within(field: str, number: int, least: int, largest: int) -> None:
     if not least <= number <= largest:
         raise DocumentError(f"Envelope.{field} is {str(number)[:30]}, and not between {least} and {largest}")
+
+
+def _with_latest_tries(fault: Fault) -> Fault:
+    return replace(fault, retries=latest_tries(fault.retries)) if fault.retries else fault
 
 
 def _packed(raw: bytes | None) -> str | None:

@@ -12,6 +12,7 @@ from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoin
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.letter_room import check_letter_room
 from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import make_plan
@@ -111,6 +112,7 @@ class KpipePlanOperator(BaseOperator):
             published=self.published(context),
         )
         check_retention(self.pipeline, settings, written_to, plan)
+        check_letter_room(self.pipeline, settings, written_to)
         return plan
 
     def published(self, context: Context) -> dict[int, int]:

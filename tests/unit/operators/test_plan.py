@@ -40,6 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> list[dict[str, Any
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(module, "check_needed_topics", lambda pipeline, source_settings, written_settings: None)
     monkeypatch.setattr(module, "check_retention", lambda pipeline, source, written_to, plan: None)
+    monkeypatch.setattr(module, "check_letter_room", lambda pipeline, source, written_to: None)
     monkeypatch.setattr(module, "make_plan", make)
     return calls
 
