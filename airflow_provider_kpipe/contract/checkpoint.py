@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.contract.strict_json import Document
 
@@ -15,11 +16,20 @@ CHECKPOINT_KEY = "checkpoint"
 
 @dataclass(frozen=True, slots=True)
 class CommitMark(Document):
-    """The metadata of a committed offset: whose progress was published."""
+    """The metadata of a committed offset: whose progress was published.
+
+    Whoever moves the group with another tool leaves no mark, also where the offset stays the same.
+    """
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
     run_key: str
+    number: int
+    """The number of the run's plan."""
+    topic_id: str
+    origin: Origin
+    owner: str = ""
+    """The pipeline, as `KafkaPipeline.owner` tells it from others."""
     beyond: Spans = ()
     """Spans above the committed offset that the run has completed: the next one does not read them again."""
 

@@ -18,7 +18,7 @@ class CompletedOffsets:
     transaction's marker, are completed together with the record before or after them.
     """
 
-    def __init__(self, start: int, spans: Iterable[Span] = ()) -> None:
+    def __init__(self, start: int, spans: Iterable[Iterable[int]] = ()) -> None:
         self._next = start
         # Above the first gap: apart from each other, and in order.
         self._beyond: list[Span] = []

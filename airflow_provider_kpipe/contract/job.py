@@ -27,8 +27,8 @@ class Job(Document):
 
     pipeline: KafkaPipeline
     plan: Plan
-    attempt: str = "first"
-    """Attempts are ordered: a later one takes the partitions of an earlier one over."""
+    attempt: int = 1
+    """Drawn from the counter that the plan's number is drawn from: a later attempt has a higher one."""
     deadline: float | None = None
     """In seconds since 1970, when all partitions yield."""
     redrive: Redrive | None = None
@@ -36,6 +36,8 @@ class Job(Document):
     grace_seconds: float = 60.0
     """After the deadline, whoever looks after others waits so long for them: the supervisor of a worker, before it
     ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times."""
+    committed: Mapping[int, int] = field(default_factory=dict)
+    """Where the plan's own group stands, as the attempt has found it: nothing below it is done once more."""
 
     @property
     def output_topic(self) -> str:
@@ -47,7 +49,7 @@ class Job(Document):
         return math.inf if self.deadline is None else self.deadline + graces * self.grace_seconds
 
     def lease(self, task: int) -> Lease:
-        return Lease(self.plan.created_at, self.attempt, task)
+        return Lease(self.plan.number, self.attempt, task)
 
 
 DRIVER_GRACES, TASK_GRACES = 3, 4

@@ -7,16 +7,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Lease:
-    """The moment of the plan, then the attempt at it, then the Spark task within the attempt."""
+    """The number of the plan, that of the attempt at it, and the Spark task within the attempt.
 
-    planned_at: str
-    attempt: str
+    Both numbers are drawn from a counter in Kafka: clocks of different hosts disagree.
+    """
+
+    plan: int
+    attempt: int
     task: int
 
     @property
     def of_attempt(self) -> Lease:
-        """What all tasks of an attempt have in common."""
-        return Lease(self.planned_at, self.attempt, 0)
+        """The part that all tasks of an attempt have in common."""
+        return Lease(self.plan, self.attempt, 0)
+
+
+NO_LEASE = Lease(0, 0, 0)
 
 
 def lease_id_of(topic: str, partition: int) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.origin import NO_ORIGIN, Origin
 
 WithoutOffset: TypeAlias = Literal["earliest_at_first", "earliest", "latest", "error"]
 
@@ -66,6 +67,10 @@ _WORDS: Mapping[str, OffsetLimit] = {
 }
 
 
+# Kafka's own number for an epoch that nobody knows.
+NO_EPOCH = -1
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
     """`[start, end)` of one partition, frozen, with the committed offset it was resolved against."""
@@ -80,8 +85,11 @@ class PartitionRange:
     """Spans `[first, after)` above the start that an earlier run has completed."""
     slot: int = 0
     """Of a piece, where it stands among the pieces of its partition."""
-    committed_by: str | None = None
-    """The run whose checkpoint published the committed offset, if one did."""
+    origin: Origin = NO_ORIGIN
+    """Progress with another origin says nothing of this range."""
+    leader_epoch: int = NO_EPOCH
+    """That of the partition's leader when the range was planned. It is stored with each offset of the range: a leader
+    that has lost records since says so when it is asked about the offset and the epoch."""
 
     def __post_init__(self) -> None:
         borders = (self.start, *self.cuts, self.end)

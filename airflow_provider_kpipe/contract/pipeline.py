@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from airflow_provider_kpipe.contract.choices import check_choice
+from airflow_provider_kpipe.contract.kafka_names import is_reserved
 from airflow_provider_kpipe.contract.kinds import check_kinds
 from airflow_provider_kpipe.contract.plan import IsolationLevel
 from airflow_provider_kpipe.contract.policies import IMPORT_PATH, DeadLetterBudget, RetryPolicy, check_on_fault
@@ -147,6 +149,11 @@ class KafkaPipeline(Document):
         check_kinds(self, PipelineError)
         if not self.name.strip():
             raise PipelineError("a pipeline needs a name: it is its consumer group unless group_id is given")
+        if is_reserved(self.group):
+            raise PipelineError(
+                f"group {self.group!r} is a name that kpipe makes itself, for what it stores beside a group: "
+                "choose one without '.kpipe' at its end, '.kpipe.' and '.backfill.' in it"
+            )
         if isinstance(self.segments, str):
             raise PipelineError(f"segments={self.segments!r} must be a list of import paths, not one string")
         object.__setattr__(self, "segments", tuple(self.segments))
@@ -169,6 +176,12 @@ class KafkaPipeline(Document):
     @property
     def group(self) -> str:
         return self.group_id or self.name
+
+    @property
+    def owner(self) -> str:
+        """Tells this pipeline from others that have its name or its group, beside each offset that it leaves."""
+        told = f"{self.name}\0{self.destination.topic}"
+        return f"{self.name[:40]}#{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
     @property
     def fault_action(self) -> str:

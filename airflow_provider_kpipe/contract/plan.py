@@ -6,21 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Literal
 
+from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, progress_group_of, writer_id_of
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.strict_json import Document
 
 IsolationLevel = Literal["read_committed", "read_uncommitted"]
-PROGRESS_SUFFIX = ".kpipe"
-# To become the writer of a partition takes 20 ms: those of a topic with thousands share some.
-MOST_WRITERS = 100
-
-
-def progress_group_of(group: str, slot: int = 0) -> str:
-    """The group that holds the stored offsets of the runs that commit to `group`.
-
-    A group has one offset for each partition: pieces beyond the first have theirs in groups of their own.
-    """
-    return f"{group}{PROGRESS_SUFFIX}.{slot}" if slot else group + PROGRESS_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +20,14 @@ class Plan(Document):
     SCHEMA_VERSION: ClassVar[int] = 1
 
     run_key: str
+    number: int
+    """Drawn from a counter in Kafka when the plan is made: a later plan has a higher one."""
     pipeline: str
     group: str
+    """The group that the checkpoint commits to."""
+    working_group: str
+    """The group that the run's progress, its writers and requests to stop are named after. A run that does not start
+    where the group stands has one of its own, also where it is published."""
     topic: str
     topic_id: str
     isolation_level: IsolationLevel
@@ -42,6 +38,8 @@ class Plan(Document):
     topic_partitions: int
     """How many partitions the topic has, planned or not."""
     ranges: tuple[PartitionRange, ...]
+    owner: str = ""
+    """The pipeline as `KafkaPipeline.owner` tells it from others: its offsets are no other pipeline's to move."""
 
     def __post_init__(self) -> None:
         partitions = sorted(each.partition for each in self.ranges)
@@ -50,14 +48,16 @@ class Plan(Document):
                 raise ValueError(f"partition {partition} of {self.topic!r} has more than one range in the plan")
 
     @property
-    def progress_group(self) -> str:
-        return progress_group_of(self.group)
+    def is_published(self) -> bool:
+        """Whether a group is moved that others go on from, by a run that does not start where it stands."""
+        return self.group != self.working_group
+
+    def progress_group(self, slot: int = 0) -> str:
+        return progress_group_of(self.working_group, slot)
 
     def transactional_id(self, partition: int, slot: int = 0) -> str:
         """Stable across attempts and runs: this, and not the consumer group, fences a predecessor."""
-        # A slash is in no topic's name, so what a group and a topic make together is theirs alone.
-        writer = f"kpipe/{self.group}/{self.topic}/{self._writer_of(partition)}"
-        return f"{writer}/{slot}" if slot else writer
+        return writer_id_of(self.working_group, self.topic, partition, slot)
 
     @property
     def transactional_ids(self) -> tuple[str, ...]:
@@ -71,18 +71,8 @@ class Plan(Document):
         blocks: dict[tuple[int, int], list[PartitionRange]] = {}
         for each in self.pending:
             for piece in each.pieces:
-                blocks.setdefault((self._writer_of(each.partition), piece.slot), []).append(piece)
+                blocks.setdefault((each.partition % MOST_WRITERS, piece.slot), []).append(piece)
         return tuple(sorted(map(tuple, blocks.values()), key=lambda block: sum(map(len, block)), reverse=True))
-
-    def _writer_of(self, partition: int) -> int:
-        """The first of the neighbours that share a writer, and with it a transactional id.
-
-        It depends on nothing but the topic: any two runs have to agree on whom they fence.
-        """
-        size = 1
-        while self.topic_partitions > size * MOST_WRITERS:
-            size *= 2
-        return partition - partition % size
 
     @property
     def pending(self) -> tuple[PartitionRange, ...]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
-from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.lease import NO_LEASE, Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
 
 # The broker refuses offset metadata above 4,096 bytes (offset.metadata.max.bytes).
@@ -52,9 +51,13 @@ class Counts:
 _OWN_COUNTS = tuple(each.name for each in dataclasses.fields(Counts) if each.name != "named")
 
 
-def mark_of(run_key: str | None) -> str | None:
-    """A run key in few bytes: several may have to fit beside one offset."""
-    return None if run_key is None else hashlib.sha256(run_key.encode()).hexdigest()[:8]
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The pieces in which the run of a plan has a partition."""
+
+    number: int
+    """The plan's."""
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,46 +67,43 @@ class StoredProgress(Document):
     SCHEMA_VERSION: ClassVar[int] = 1
 
     run_key: str
+    number: int
+    """The number of the run's plan."""
+    topic_id: str
+    origin: Origin
     start: int
-    base: int | None
-    """The group's committed offset when the run was planned."""
-    continues_group: bool
+    end: int
     counts: Counts
+    owner: str = ""
+    """The pipeline, as `KafkaPipeline.owner` tells it from others."""
     reason: str | None = None
     """Why the worker gave the partition up before its end, in one line."""
-    stops_attempt: str | None = None
-    """The attempt of the run that should stop in all its partitions, if this one stopped for all of them."""
+    stops_run: bool = False
+    """Whether this attempt of the run should stop in all its partitions."""
     ended: Ending | None = None
     """In which way, where `reason` says why."""
-    lease: Lease | None = None
+    lease: Lease = NO_LEASE
     """Who stored it."""
     took_over: str | None = None
     """The run whose stored offset this one went on from."""
+    inherited: Counts = field(default_factory=Counts)
+    """What became of the records that other runs have handled, and that no checkpoint has told of."""
     pieces: int = 1
     """How many pieces the range is cut into; the first one's progress speaks for all in what follows."""
-    unsettled_pieces: int = 1
-    """How many pieces the run before had, as long as they may still be at work."""
+    unsettled: Pieces | None = None
+    """Pieces of an earlier run that may still be at work, and whose counts nobody has inherited yet."""
     done: Spans = ()
     """Spans of the range that were completed before this run."""
     seconds: float = 0.0
     """How long records have been read and handled."""
-    base_mark: str | None = None
-    """Which run had put the group there, by `mark_of`."""
 
-    @property
-    def planned_at(self) -> str | None:
-        """When the plan of its run was made."""
-        return self.lease.planned_at if self.lease else None
+    def is_of(self, run_key: str, number: int) -> bool:
+        """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too."""
+        return (self.run_key, self.number) == (run_key, number)
 
-    def is_of(self, run_key: str | None, planned_at: str | None) -> bool:
-        """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too; where
-        only one of the two says when it was planned, the key decides."""
-        return self.run_key == run_key and (None in (planned_at, self.planned_at) or self.planned_at == planned_at)
-
-    def is_based_on(self, committed: int | None, committed_by: str | None) -> bool:
-        """Whether the group still is where this run found it. Somebody who has reset it to that very offset has left no
-        mark of a run beside it, and wants the records again."""
-        return self.base == committed and self.base_mark == mark_of(committed_by)
+    def is_in(self, topic_id: str, origin: Origin) -> bool:
+        """Whether what it says is true of a topic, and of the runs that follow each other from an origin."""
+        return (self.topic_id, self.origin) == (topic_id, origin)
 
     def to_metadata(self) -> str:
         full = self.reason
@@ -130,46 +130,21 @@ class PartitionProgress:
     reason: str | None = None
     ended: Ending | None = None
     took_over: str | None = None
+    inherited: Counts = field(default_factory=Counts)
+    """What became of the records that other runs have handled, and that no checkpoint has told of."""
     done: Spans = ()
     """Spans that earlier runs have completed, which need no reading."""
     beyond: Spans = ()
     """Spans that are completed above the next offset."""
     seconds: float = 0.0
     """How long records have been read and handled; of pieces, all together."""
-    newer: StoredProgress | None = None
-    """What the newer run has stored that has the partition by now."""
-
-    @classmethod
-    def of(
-        cls, planned: PartitionRange, run_key: str, stored: int | None, metadata: str | None, planned_at: str
-    ) -> PartitionProgress:
-        """Read a stored offset as progress of this run; of another run's, only that it is newer counts."""
-        progress = StoredProgress.read_text(metadata, f"partition {planned.partition}")
-        if stored is None or progress is None:
-            return cls.not_started(planned)
-        if not progress.is_of(run_key, planned_at):
-            newer = progress.lease is not None and progress.lease.planned_at > planned_at
-            return cls.overtaken(planned, progress) if newer else cls.not_started(planned)
-        return cls(
-            planned,
-            stored,
-            progress.counts,
-            reason=progress.reason and cleaned(progress.reason),
-            ended=progress.ended,
-            took_over=progress.took_over,
-            done=progress.done,
-            seconds=progress.seconds,
-        )
 
     @classmethod
     def of_pieces(cls, planned: PartitionRange, pieces: Sequence[PartitionProgress]) -> PartitionProgress:
         """The progress of a range from that of its pieces, of which the first speaks for the partition."""
         first, *others = pieces
-        if first.newer is not None:
-            # A newer run that began behind the first piece did not begin behind all of them.
-            return cls.overtaken(planned, first.newer)
-        if first.ended == "revoked" or (not (others or first.done or planned.done)):
-            return dataclasses.replace(first, range=planned)
+        if not (others or first.done or planned.done):
+            return first
         completed = CompletedOffsets(planned.start)
         for each in pieces:
             completed.add(each.range.start, each.next_offset)
@@ -184,6 +159,7 @@ class PartitionProgress:
             reason=unfinished[0].reason if unfinished else None,
             ended=unfinished[0].ended if unfinished else None,
             took_over=first.took_over,
+            inherited=first.inherited,
             done=first.done,
             beyond=completed.beyond,
             seconds=sum(each.seconds for each in pieces),
@@ -199,16 +175,13 @@ class PartitionProgress:
         reason = f"run {owner} took the partition over"
         return cls(planned, planned.start, Counts(), started=False, reason=reason, ended="revoked")
 
-    @classmethod
-    def overtaken(cls, planned: PartitionRange, newer: StoredProgress) -> PartitionProgress:
-        """The newer run has the partition, from where this one stands or from behind its range."""
-        if newer.base is not None and newer.base >= planned.end:
-            # This run was published before the newer one was planned.
-            return cls(planned, planned.end, Counts(), ended="revoked", newer=newer)
-        return dataclasses.replace(cls.revoked(planned, newer.run_key), newer=newer)
-
     def with_done(self, done: Spans) -> PartitionProgress:
         return dataclasses.replace(self, done=done)
+
+    @property
+    def all_counts(self) -> Counts:
+        """With those of the runs that it took over, of which no checkpoint will tell."""
+        return self.counts + self.inherited
 
     @property
     def complete(self) -> bool:
@@ -229,8 +202,9 @@ class PartitionProgress:
 
     @property
     def offsets_completed(self) -> int:
-        """Those beyond a gap too, where pieces of the range are ahead of the first."""
-        return self.next_offset - self.range.start + sum(end - start for start, end in self.beyond)
+        """Those of the range; those beyond a gap too, where pieces of the range are ahead of the first."""
+        spans = ((self.range.start, self.next_offset), *self.beyond)
+        return sum(max(0, min(end, self.range.end) - start) for start, end in spans)
 
     @property
     def fraction(self) -> float:

@@ -8,8 +8,6 @@ from typing import ClassVar
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.strict_json import Document
 
-STOP_SUFFIX = ".stop"
-
 
 @dataclass(frozen=True, slots=True)
 class StopRequest(Document):
@@ -17,12 +15,8 @@ class StopRequest(Document):
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
-    attempt: str
+    attempt: int
     reason: str
-
-
-def stop_group_of(plan: Plan) -> str:
-    return plan.progress_group + STOP_SUFFIX
 
 
 def stop_partition_of(plan: Plan) -> int:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLateError
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 T = TypeVar("T")
 
@@ -41,10 +41,10 @@ def result_within(seconds: float, answer: Future[T]) -> T:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
 
-def let_go(*consumers: Consumer) -> None:
-    """Close consumers; one that waits for an answer to a commit is left after a while."""
-    for consumer in consumers:
+def let_go(*clients: Consumer | Producer) -> None:
+    """Close clients; one that waits for an answer to a commit, or to abort a transaction, is left after a while."""
+    for client in clients:
         try:
-            within(CLOSE_SECONDS, consumer.close)
+            within(CLOSE_SECONDS, client.close)
         except KafkaException:
             continue

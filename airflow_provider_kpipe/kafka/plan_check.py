@@ -5,6 +5,7 @@ Others can write there too, and a DAG may have been changed since the plan was m
 
 from __future__ import annotations
 
+from airflow_provider_kpipe.contract.kafka_names import backfill_group_of
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import (
@@ -15,7 +16,7 @@ from airflow_provider_kpipe.contract.redrive import (
     redrive_group_of,
 )
 from airflow_provider_kpipe.exceptions import StalePlanError
-from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
 
 def check_of_pipeline(plan: Plan, pipeline: KafkaPipeline) -> None:
@@ -26,9 +27,10 @@ def check_of_pipeline(plan: Plan, pipeline: KafkaPipeline) -> None:
             f"the plan is for pipeline {plan.pipeline!r} over {plan.topic!r}, and this task runs {pipeline.name!r} "
             f"over {source.topic!r}: give both tasks the same pipeline, and start a new run"
         )
-    of_its_own = f"{pipeline.group}.backfill.{plan.run_key}"
-    groups = (pipeline.group,) if plan.continues_group else (pipeline.group, of_its_own)
-    _check(plan, "group", plan.group, *groups)
+    working_group = pipeline.group if plan.continues_group else backfill_group_of(pipeline.group, plan.run_key)
+    _check(plan, "working_group", plan.working_group, working_group)
+    _check(plan, "group", plan.group, *dict.fromkeys((pipeline.group, working_group)))
+    _check(plan, "owner", plan.owner, pipeline.owner)
     _check(plan, "isolation_level", plan.isolation_level, source.isolation_level)
     _check_partitions(plan)
 
@@ -40,6 +42,7 @@ def check_of_redrive(order: RedriveOrder, pipeline: KafkaPipeline, parking_topic
     _check(plan, "pipeline", plan.pipeline, pipeline.name)
     _check(plan, "topic", plan.topic, dead_letters)
     _check(plan, "group", plan.group, redrive_group_of(dead_letters))
+    _check(plan, "working_group", plan.working_group, redrive_group_of(dead_letters))
     _check(plan, "isolation_level", plan.isolation_level, "read_committed")
     _check(plan, "ledger_topic", redrive.ledger_topic, ledger_topic_of(pipeline))
     _check(plan, "source_topic", redrive.source_topic, pipeline.source.topic)
@@ -48,7 +51,7 @@ def check_of_redrive(order: RedriveOrder, pipeline: KafkaPipeline, parking_topic
     _check_partitions(plan)
 
 
-def check_in_log(positions: Positions, plan: Plan) -> None:
+def check_in_log(positions: Positions, plan: Plan) -> Topic:
     """Refuse a topic that is not the one planned against, and ranges that it does not have."""
     topic = positions.check_topic(plan)
     # What is not committed yet may have been planned, under another isolation level.
@@ -65,6 +68,7 @@ def check_in_log(positions: Positions, plan: Plan) -> None:
                 f"and the log at {ends[planned.partition]}: the partition was truncated, or somebody has changed the "
                 "plan; start a new run"
             )
+    return topic
 
 
 def _check(plan: Plan, name: str, found: str | None, *allowed: str | None) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.completed_offsets import Spans
 from airflow_provider_kpipe.contract.offsets import (
+    NO_EPOCH,
     At,
     Committed,
     Earliest,
@@ -18,11 +17,10 @@ from airflow_provider_kpipe.contract.offsets import (
     OffsetLimit,
     PartitionRange,
 )
-from airflow_provider_kpipe.contract.ownership import counts_for
-from airflow_provider_kpipe.contract.progress import StoredProgress
+from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.standing import Facts, Standing, standing_of
 from airflow_provider_kpipe.contract.windows import check_window
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.positions import GroupOffset
 
 log = logging.getLogger(__name__)
 
@@ -69,30 +67,41 @@ class Snapshot:
     topic: str
     earliest: Offsets
     latest: Offsets
-    at: Mapping[int, Offsets]
-    committed: Mapping[int, GroupOffset]
-    stored: Mapping[int, GroupOffset]
+    at: Mapping[int, Offsets] = field(default_factory=dict)
+    facts: Mapping[int, Facts] = field(default_factory=dict)
+    """Of the group, by partition."""
     published: Offsets = field(default_factory=dict)
-    beyond: Mapping[int, Spans] = field(default_factory=dict)
-    """Of what is stored, spans that are completed above the stored offset."""
+    leader_epochs: Mapping[int, int] = field(default_factory=dict)
+
+    def standing(self, partition: int) -> Standing:
+        return standing_of(self.facts.get(partition, Facts("")))
+
+    def committed(self, partition: int) -> int | None:
+        held = self.facts[partition].committed if partition in self.facts else None
+        return held.offset if held else None
 
 
-def plan_ranges(wishes: Wishes, snapshot: Snapshot) -> tuple[PartitionRange, ...]:
-    """One range per partition wished for, empty ones included, in the order of partitions."""
+def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[PartitionRange, ...]:
+    """One range per partition wished for, empty ones included, in the order of partitions.
+
+    :param number: the plan's; a run that does not start where the group stands follows no other
+    """
     partitions = _partitions(wishes, snapshot)
-    starts = {partition: _start(wishes.start, partition, snapshot) for partition in partitions}
+    standings = {partition: snapshot.standing(partition) for partition in partitions}
+    starts = {partition: _start(wishes.start, partition, standings[partition], snapshot) for partition in partitions}
     ends = {partition: _end(wishes.end, partition, snapshot) for partition in partitions}
     for partition in partitions:
         _check(wishes, partition, starts, ends, snapshot)
-    lengths = _capped({partition: ends[partition] - starts[partition] for partition in partitions}, wishes)
+    ends = _capped(starts, ends, snapshot, wishes)
     return tuple(
         PartitionRange(
             partition,
             starts[partition],
-            starts[partition] + lengths[partition],
-            _committed(snapshot, partition),
-            done=_done(partition, starts[partition], snapshot) if wishes.continues_group else (),
-            committed_by=_publisher(snapshot.committed.get(partition)),
+            ends[partition],
+            snapshot.committed(partition),
+            done=standings[partition].done if wishes.continues_group else (),
+            origin=standings[partition].origin if wishes.continues_group else Origin(number),
+            leader_epoch=snapshot.leader_epochs.get(partition, NO_EPOCH),
         )
         for partition in partitions
     )
@@ -135,10 +144,10 @@ def _partitions(wishes: Wishes, snapshot: Snapshot) -> list[int]:
     return sorted(chosen)
 
 
-def _start(wish: OffsetLimit, partition: int, snapshot: Snapshot) -> int:
+def _start(wish: OffsetLimit, partition: int, standing: Standing, snapshot: Snapshot) -> int:
     match wish:
         case Committed(otherwise):
-            return _continued(otherwise, partition, snapshot)
+            return _continued(otherwise, partition, standing, snapshot)
         case Earliest():
             return snapshot.earliest[partition]
         case Latest():
@@ -149,46 +158,35 @@ def _start(wish: OffsetLimit, partition: int, snapshot: Snapshot) -> int:
             return offsets[partition]
 
 
-def _done(partition: int, start: int, snapshot: Snapshot) -> Spans:
-    """What earlier runs have completed above the start: they stopped with some pieces further on than others."""
-    stored, held = snapshot.stored.get(partition), snapshot.committed.get(partition)
-    if stored is not None and stored.offset == start and partition in snapshot.beyond:
-        return snapshot.beyond[partition]
-    mark = CommitMark.read_text(held.metadata) if held is not None and held.offset == start else None
-    return mark.beyond if mark else ()
-
-
 def _moment(timestamp_ms: int, partition: int, snapshot: Snapshot) -> int:
     # Moments are asked for after the ends, and records may have come in between.
     return min(snapshot.at[timestamp_ms][partition], snapshot.latest[partition])
 
 
-def _continued(otherwise: str, partition: int, snapshot: Snapshot) -> int:
+def _continued(otherwise: str, partition: int, standing: Standing, snapshot: Snapshot) -> int:
     """Where the group stands, or further on where a run stored more and its checkpoint never came."""
-    committed = _committed(snapshot, partition)
-    stored = snapshot.stored.get(partition)
-    progress = StoredProgress.read_text(stored.metadata) if stored else None
-    if stored and progress and progress.continues_group and stored.offset > (-1 if committed is None else committed):
-        if counts_for(progress, committed, _publisher(snapshot.committed.get(partition)), continues_group=True):
-            log.info(
-                "partition %d: going on at %d, stored by run %s whose checkpoint never came",
-                partition,
-                stored.offset,
-                progress.run_key,
-            )
-            return stored.offset
-        log.warning(
-            "partition %d: somebody put the group at %s after run %s found it at %s and stored %d; the group decides",
+    if standing.follows is not None:
+        log.info(
+            "partition %d: going on at %s, stored by run %s whose checkpoint never came",
             partition,
-            committed,
-            progress.run_key,
-            progress.base,
-            stored.offset,
+            standing.next_offset,
+            standing.follows,
         )
-    if committed is not None:
-        return committed
-    # That a run was planned from an offset is proof as good as a checkpoint that committed one.
-    known = snapshot.published.get(partition, progress.base if progress else None)
+    if standing.ignores is not None:
+        log.warning(
+            "partition %d: somebody has moved the group to %s since run %s stored its progress; the group decides",
+            partition,
+            snapshot.committed(partition),
+            standing.ignores,
+        )
+    if standing.next_offset is not None:
+        return standing.next_offset
+    known = snapshot.published.get(partition, standing.known)
+    if standing.recreated and otherwise in ("error", "earliest_at_first"):
+        raise PlanError(
+            f"partition {partition} of {snapshot.topic!r}: the group stands at {known} in a topic of that name that "
+            "was deleted: start in the one that is there now with start='committed-or-earliest', or reset the group"
+        )
     return _without_offset(otherwise, partition, snapshot, known)
 
 
@@ -242,23 +240,15 @@ def _check(wishes: Wishes, partition: int, starts: dict[int, int], ends: dict[in
         raise PlanError(f"{where}: the start {start} lies beyond the end {end}: exchange or mend them")
 
 
-def _capped(lengths: Mapping[int, int], wishes: Wishes) -> dict[int, int]:
+def _capped(starts: Offsets, ends: Offsets, snapshot: Snapshot, wishes: Wishes) -> dict[int, int]:
+    """The ends under the caps. What the log no longer holds is not counted: it takes nobody's share."""
+    readable = {each: min(max(start, snapshot.earliest[each]), ends[each]) for each, start in starts.items()}
+    lengths = {each: ends[each] - start for each, start in readable.items()}
     if wishes.max_records_per_partition is not None:
         lengths = {partition: min(length, wishes.max_records_per_partition) for partition, length in lengths.items()}
     if wishes.max_records is not None:
         lengths = share_fairly(lengths, wishes.max_records)
-    return dict(lengths)
-
-
-def _committed(snapshot: Snapshot, partition: int) -> int | None:
-    held = snapshot.committed.get(partition)
-    return None if held is None else held.offset
-
-
-def _publisher(held: GroupOffset | None) -> str | None:
-    """The run that put the group where it stands; None if it was somebody else."""
-    mark = CommitMark.read_text(held.metadata) if held else None
-    return mark.run_key if mark else None
+    return {each: start + lengths[each] for each, start in readable.items()}
 
 
 def _shown(partitions: Collection[int]) -> str:

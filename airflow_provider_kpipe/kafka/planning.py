@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_provider_kpipe.contract.completed_offsets import Spans
-from airflow_provider_kpipe.contract.offsets import At, PartitionRange
-from airflow_provider_kpipe.contract.ownership import completed_by, completed_in_pieces
+from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, backfill_group_of
+from airflow_provider_kpipe.contract.offsets import NO_EPOCH, At, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
-from airflow_provider_kpipe.contract.plan import MOST_WRITERS, Plan, progress_group_of
-from airflow_provider_kpipe.contract.progress import StoredProgress
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.standing import Facts
 from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.facts import facts_of
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges
-from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions, Topic
+from airflow_provider_kpipe.kafka.positions import Positions, Topic
+from airflow_provider_kpipe.kafka.sequence import draw_number
+from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.kafka.windows import check_inside_log
 
 
@@ -27,34 +29,40 @@ def make_plan(
     created_at: str,
     published: Mapping[int, int] | None = None,
 ) -> Plan:
-    group = group_of(pipeline, wishes, run_key, publish)
-    source = pipeline.source
+    group, source = pipeline.group, pipeline.source
+    working_group = group if wishes.continues_group else backfill_group_of(group, run_key)
     with Positions(settings) as positions:
         topic = positions.topic(source.topic)
         moments = [limit.timestamp_ms for limit in (wishes.start, wishes.end) if isinstance(limit, At)]
-        ends = positions.latest(topic, source.isolation_level)
-        committed = positions.group_offsets(group, topic.name, topic.partitions)
-        stored, beyond = stored_of(positions, group, topic)
+        ends = positions.ends(topic, source.isolation_level)
+        latest = {partition: end.offset for partition, end in ends.items()}
         snapshot = Snapshot(
             topic=topic.name,
             earliest=positions.earliest(topic, source.isolation_level),
-            latest=ends,
-            at={moment: positions.at(topic, moment, source.isolation_level, ends) for moment in moments},
-            committed=committed,
-            stored=stored,
-            beyond=beyond,
+            latest=latest,
+            at={moment: positions.at(topic, moment, source.isolation_level, latest) for moment in moments},
+            facts=facts_of(positions, group, topic),
             published=published or {},
+            leader_epochs={partition: end.leader_epoch for partition, end in ends.items()},
         )
-    ranges = plan_ranges(wishes, snapshot)
+    check_owner(pipeline, snapshot.facts)
+    highest = max((facts.highest_number for facts in snapshot.facts.values()), default=0)
+    number = 0 if dry_run else draw_number(settings, working_group, topic.name, above=highest)
+    ranges = plan_ranges(wishes, snapshot, number)
     check_inside_log(settings, topic, source.isolation_level, wishes, ranges)
+    if wishes.continues_group:
+        check_not_truncated(settings, group, snapshot, ranges)
     if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
         ranges = cut(ranges)
-    if publish and not wishes.continues_group:
+    publishes = publish and not wishes.continues_group
+    if publishes:
         check_publishing(group, snapshot, ranges)
     return Plan(
         run_key=run_key,
+        number=number,
         pipeline=pipeline.name,
-        group=group,
+        group=group if publishes else working_group,
+        working_group=working_group,
         topic=topic.name,
         topic_id=topic.id,
         isolation_level=source.isolation_level,
@@ -63,49 +71,56 @@ def make_plan(
         created_at=created_at,
         topic_partitions=len(topic.partitions),
         ranges=ranges,
+        owner=pipeline.owner,
     )
 
 
-def stored_of(positions: Positions, group: str, topic: Topic) -> tuple[Mapping[int, GroupOffset], Mapping[int, Spans]]:
-    """What the last run has stored, where it had cut a partition into pieces taken together, and the spans above."""
-    stored = positions.group_offsets(progress_group_of(group), topic.name, topic.partitions)
-    beyond = {}
-    for partition, held in stored.items():
-        found = StoredProgress.read_text(held.metadata)
-        if found is None or (found.pieces == 1 and not found.done):
-            continue
-        groups = [progress_group_of(group, slot) for slot in range(1, found.pieces)]
-        pieces = [positions.group_offsets(each, topic.name, [partition]).get(partition) for each in groups]
-        in_pieces = completed_in_pieces(
-            found.run_key, found.planned_at, ((each.offset, each.metadata) for each in pieces if each)
+def check_owner(pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
+    """Refuse a group that another pipeline works in: each of the two would read a part of the records."""
+    for partition, known in facts.items():
+        if known.owner is not None and known.owner != pipeline.owner:
+            raise PlanError(
+                f"group {pipeline.group!r} is where pipeline {known.owner!r} stands in partition {partition} of "
+                f"{pipeline.source.topic!r}, and this one is {pipeline.owner!r} (its name, and a digest of its name "
+                "and destination): give it a name or a group_id of its own; or, if it takes the other one's place, "
+                "reset the group to where it stands (kafka-consumer-groups.sh --reset-offsets --to-current)"
+            )
+
+
+def check_not_truncated(
+    settings: Mapping[str, str], group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]
+) -> None:
+    """Refuse to go on from an offset that a partition's leader knows nothing of: it has lost records since."""
+    asked = {}
+    for planned in ranges:
+        epoch = snapshot.standing(planned.partition).leader_epoch
+        # Where the leader is the one that had the records, none is lost.
+        if epoch not in (NO_EPOCH, planned.leader_epoch) and planned.start > 0:
+            asked[planned.partition] = (planned.start, epoch)
+    for partition, lost in truncated(settings, group, snapshot.topic, asked).items():
+        raise PlanError(
+            f"partition {partition} of {snapshot.topic!r} was truncated by an unclean election: the group stands at "
+            f"{asked[partition][0]}, and the leader that is there now does not know what lay before it ({lost}). "
+            "Records may be lost, and others may have taken their offsets: reset the group to where it should go on"
         )
-        completed = completed_by(found, held.offset, in_pieces, found.start)
-        stored[partition] = GroupOffset(completed.next_offset, held.metadata)
-        beyond[partition] = completed.beyond
-    return stored, beyond
-
-
-def group_of(pipeline: KafkaPipeline, wishes: Wishes, run_key: str, publish: bool) -> str:
-    """A run that does not go on where the group stands has a group of its own, and never moves the live one."""
-    return pipeline.group if wishes.continues_group or publish else f"{pipeline.group}.backfill.{run_key}"
 
 
 def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:
     """A group is taken neither back, nor forwards over records that it has not read."""
     for planned in ranges:
-        partition, held = planned.partition, snapshot.committed.get(planned.partition)
-        if held is None or not len(planned):
+        partition, held = planned.partition, snapshot.committed(planned.partition)
+        if not len(planned):
             continue
-        if planned.end < held.offset:
+        if held is not None and planned.end < held:
             raise PlanError(
-                f"publishing this run would take group {group!r} back from {held.offset} to {planned.end} in "
+                f"publishing this run would take group {group!r} back from {held} to {planned.end} in "
                 f"partition {partition}: leave publish off, or choose an end that is not before the group"
             )
         # What the log no longer holds, no start can read.
-        unread = max(held.offset, snapshot.earliest[partition])
+        unread = max(held or 0, snapshot.earliest[partition])
         if planned.start > unread:
             raise PlanError(
-                f"publishing this run would take group {group!r} from {held.offset} to {planned.end} in partition "
+                f"publishing this run would take group {group!r} from {held} to {planned.end} in partition "
                 f"{partition} and pass over {unread} to {planned.start - 1}, which it has not read: start at "
                 f"{unread} or before, or leave publish off"
             )

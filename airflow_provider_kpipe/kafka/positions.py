@@ -9,10 +9,12 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.offsets import NO_EPOCH
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.standing import Held, Stored, progress_of
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
 
@@ -36,11 +38,31 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The end of a partition's log, and the epoch of its leader."""
+
+    offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupOffset:
     """An offset that a group holds for a partition, with the metadata beside it."""
 
     offset: int
     metadata: str | None
+    leader_epoch: int = NO_EPOCH
+
+    @property
+    def held(self) -> Held:
+        """As what a checkpoint has committed, or somebody else."""
+        return Held.of(self.offset, self.metadata, self.leader_epoch)
+
+    @property
+    def stored(self) -> Stored | None:
+        """As what a run has stored, if it is that."""
+        progress = StoredProgress.read_text(self.metadata)
+        return None if progress is None else Stored(self.offset, progress, leader_epoch=self.leader_epoch)
 
 
 class Positions:
@@ -79,7 +101,14 @@ class Positions:
         return self._list(topic.name, topic.partitions, OffsetSpec.earliest(), isolation_level)
 
     def latest(self, topic: Topic, isolation_level: str) -> dict[int, int]:
-        return self._list(topic.name, topic.partitions, OffsetSpec.latest(), isolation_level)
+        return {partition: end.offset for partition, end in self.ends(topic, isolation_level).items()}
+
+    def ends(self, topic: Topic, isolation_level: str) -> dict[int, LogEnd]:
+        found = self._results(topic.name, topic.partitions, OffsetSpec.latest(), isolation_level)
+        return {
+            each: LogEnd(end.offset, NO_EPOCH if end.leader_epoch is None else end.leader_epoch)
+            for each, end in found.items()
+        }
 
     def at(self, topic: Topic, timestamp_ms: int, isolation_level: str, ends: Mapping[int, int]) -> dict[int, int]:
         """The first offset at or after a moment; where no record is that young, the end of the log."""
@@ -93,30 +122,46 @@ class Positions:
         answers = self.cluster.ask_as(
             group, lambda consumer, seconds: _committed(consumer, asked, seconds), f"about group {group!r}"
         )
-        return {each.partition: GroupOffset(each.offset, each.metadata) for each in answers if each.offset >= 0}
+        return {
+            each.partition: GroupOffset(
+                each.offset, each.metadata, NO_EPOCH if each.leader_epoch is None else each.leader_epoch
+            )
+            for each in answers
+            if each.offset >= 0
+        }
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
         """How far the run of a plan has come, in the order of its ranges."""
-        stored = self._stored_by_slot(plan)
+        stored, committed = self._stored_by_slot(plan), self.committed_beyond(plan)
         found = []
         for planned in plan.ranges:
-            pieces = []
-            for piece in planned.pieces:
-                held = stored[piece.slot].get(piece.partition)
-                offset, metadata = (held.offset, held.metadata) if held else (None, None)
-                pieces.append(PartitionProgress.of(piece, plan.run_key, offset, metadata, plan.created_at))
-            found.append(PartitionProgress.of_pieces(planned, pieces))
+            at = committed.get(planned.partition)
+            whole = progress_of(planned, plan, stored[0].get(planned.partition), at)
+            if whole.ended != "revoked" and (planned.cuts or whole.done or planned.done):
+                pieces = [
+                    progress_of(piece, plan, stored[piece.slot].get(piece.partition), at) for piece in planned.pieces
+                ]
+                whole = PartitionProgress.of_pieces(planned, pieces)
+            found.append(whole)
         return found
 
-    def _stored_by_slot(self, plan: Plan) -> dict[int, dict[int, GroupOffset]]:
-        partitions: dict[int, list[int]] = {}
+    def committed_beyond(self, plan: Plan) -> dict[int, int]:
+        """Where the group that the run works in stands, in the partitions in which that is beyond the plan's start."""
+        starts = {each.partition: each.start for each in plan.ranges}
+        held = self.group_offsets(plan.working_group, plan.topic, starts)
+        return {partition: at.offset for partition, at in held.items() if at.offset > starts[partition]}
+
+    def _stored_by_slot(self, plan: Plan) -> dict[int, dict[int, Stored]]:
+        partitions: dict[int, list[int]] = {0: []}
         for planned in plan.ranges:
             for piece in planned.pieces:
                 partitions.setdefault(piece.slot, []).append(piece.partition)
-        return {
-            slot: self.group_offsets(progress_group_of(plan.group, slot), plan.topic, those)
-            for slot, those in partitions.items()
-        }
+        return {slot: self.stored(plan.progress_group(slot), plan.topic, those) for slot, those in partitions.items()}
+
+    def stored(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, Stored]:
+        """What runs have stored in one of their groups."""
+        held = self.group_offsets(group, topic, partitions)
+        return {partition: stored for partition, each in held.items() if (stored := each.stored) is not None}
 
     def members(self, group: str) -> list[str]:
         """Client ids of the consumers that are in the group now."""
@@ -133,6 +178,12 @@ class Positions:
         return [f"{member.client_id} on {member.host}" for member in described.members]
 
     def _list(self, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation_level: str) -> dict[int, int]:
+        found = self._results(topic, partitions, spec, isolation_level)
+        return {partition: result.offset for partition, result in found.items()}
+
+    def _results(
+        self, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation_level: str
+    ) -> dict[int, ListOffsetsResultInfo]:
         asked = {TopicPartition(topic, partition): spec for partition in partitions}
         level = _ISOLATION[isolation_level]
         answers = self._ask_about_topic(
@@ -140,7 +191,7 @@ class Positions:
             lambda admin, seconds: admin.list_offsets(asked, isolation_level=level, request_timeout=seconds),
             f"about {topic!r}",
         )
-        return {partition.partition: found.offset for partition, found in answers.items()}
+        return {at.partition: found for at, found in answers.items()}
 
     def _ask_about_topic(
         self, topic: str, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], about: str

@@ -14,6 +14,7 @@ from airflow_provider_kpipe.kafka.needed_topics import topics_of
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
 from airflow_provider_kpipe.kafka.planning import check_kept_partitions
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.sequence import draw_number
 
 ISOLATION_LEVEL: IsolationLevel = "read_committed"
 
@@ -34,14 +35,15 @@ def make_redrive_plan(
             topic=topic.name,
             earliest=positions.earliest(topic, ISOLATION_LEVEL),
             latest=positions.latest(topic, ISOLATION_LEVEL),
-            at={},
-            committed={},
-            stored={},
         )
+    group = redrive_group_of(topic.name)
+    number = 0 if dry_run else draw_number(settings, group, topic.name)
     return Plan(
         run_key=run_key,
+        number=number,
         pipeline=pipeline.name,
-        group=redrive_group_of(topic.name),
+        group=group,
+        working_group=group,
         topic=topic.name,
         topic_id=topic.id,
         isolation_level=ISOLATION_LEVEL,
@@ -49,7 +51,8 @@ def make_redrive_plan(
         dry_run=dry_run,
         created_at=created_at,
         topic_partitions=len(topic.partitions),
-        ranges=plan_ranges(Wishes(start=start, end=end), snapshot),
+        ranges=plan_ranges(Wishes(start=start, end=end), snapshot, number),
+        owner=pipeline.owner,
     )
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.redrive import (
@@ -35,7 +34,6 @@ from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
 from airflow_provider_kpipe.operators.frozen import frozen, record, recorded
 from airflow_provider_kpipe.operators.handover import push, run_key_of
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
-from airflow_provider_kpipe.spark.job_run import new_attempt
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -153,7 +151,7 @@ class KpipeRedriveOperator(SparkJobOperator):
         settings = self._settings()
         with Positions(settings) as positions:
             ensure_ledger(settings, positions.topic(plan.topic), redrive.ledger_topic)
-        job = Job(redriving(self.pipeline), plan, attempt=new_attempt(), redrive=redrive)
+        job = self.job(redriving(self.pipeline), plan, self.pipeline.destination_conn_id, redrive=redrive)
         # Dead letters are on the destination's cluster.
         job_run = self.job_run(job, self.pipeline.destination_conn_id, written_topics(self.pipeline, redrive))
         progress = job_run.run(lambda seen: _push(_result(order, seen), context))

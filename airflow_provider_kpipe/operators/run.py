@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
 
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
@@ -17,7 +16,6 @@ from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import record, recorded
 from airflow_provider_kpipe.operators.handover import push, read_plan
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
-from airflow_provider_kpipe.spark.job_run import new_attempt
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -74,7 +72,7 @@ class KpipeRunOperator(SparkJobOperator):
 
     def _run(self, plan: Plan, context: Context) -> dict[str, Any]:
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time
-        job = Job(self.pipeline, plan, new_attempt(), deadline)
+        job = self.job(self.pipeline, plan, self.pipeline.source.conn_id, deadline=deadline)
         job_run = self.job_run(job, self.pipeline.source.conn_id, self.pipeline.written_topics)
 
         def show(seen: Sequence[PartitionProgress]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ from airflow.sdk import BaseOperator
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
+from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.spark.job_run import JobRun
 from airflow_provider_kpipe.spark.properties import check_spark_conf
@@ -53,6 +55,11 @@ class SparkJobOperator(BaseOperator):
     def on_kill(self) -> None:
         if self._job_run is not None:
             self._job_run.stop()
+
+    def job(self, pipeline: KafkaPipeline, plan: Plan, source_conn_id: str, **options: Any) -> Job:
+        """Begin an attempt at a plan's run. It takes over from the attempts before it, wherever they are."""
+        attempt = begin_attempt(KpipeHook(source_conn_id).get_conn(), plan)
+        return Job(pipeline, plan, attempt.number, committed=attempt.committed, **options)
 
     def job_run(self, job: Job, source_conn_id: str, written_topics: Sequence[str]) -> JobRun:
         """The run of a job that reads over one connection, and writes these topics over the destination's."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowException
@@ -136,11 +135,6 @@ class JobRun:
     def _end_transactions(self, seconds: float) -> None:
         if self._job.pipeline.delivery == "exactly_once":
             end_open_transactions(self._kafka.destination, self._job.plan.transactional_ids, seconds)
-
-
-def new_attempt() -> str:
-    """Names one attempt at a run. Attempts are ordered by their names: a later one takes over."""
-    return f"{datetime.now(timezone.utc).isoformat(timespec='milliseconds')}/{uuid.uuid4().hex[:8]}"
 
 
 def _unfinished(

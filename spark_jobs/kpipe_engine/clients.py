@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
-from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.client_log import ClientLog
 from kpipe_engine.deadline import close_all
 
@@ -44,7 +44,7 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
         "queued.max.messages.kbytes": QUEUE_KBYTES,
         **settings,
         # The group holds the stored offsets. The consumer never joins it.
-        "group.id": progress_group_of(plan.group, slot),
+        "group.id": plan.progress_group(slot),
         "isolation.level": plan.isolation_level,
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
@@ -56,7 +56,7 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
 
 def group_reader(settings: Settings, plan: Plan, slot: int) -> Consumer:
     """Reads what is stored for the pieces of a slot; it never joins their group."""
-    group = progress_group_of(plan.group, slot)
+    group = plan.progress_group(slot)
     return Consumer({**client_settings({"log_level": 3, **settings}), "group.id": group, "enable.auto.commit": False})
 
 

@@ -9,7 +9,6 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.plan import progress_group_of
 from airflow_provider_kpipe.contract.redrive import written_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
@@ -56,7 +55,7 @@ class ExactlyOnce:
         self._admission = admission
         self._needs = {
             "transactional_id": job.plan.transactional_id(first.partition, first.slot),
-            "group": progress_group_of(job.plan.group, first.slot),
+            "group": job.plan.progress_group(first.slot),
             "topic": job.plan.topic,
         }
         self._settings = {
@@ -145,7 +144,7 @@ class AtLeastOnce:
         self._topic = job.output_topic
         self._source = source
         self._ownership = ownership
-        self._needs = {"group": progress_group_of(job.plan.group, first.slot), "topic": job.plan.topic}
+        self._needs = {"group": job.plan.progress_group(first.slot), "topic": job.plan.topic}
         self.acks = Acknowledgements(self._settings, self._topic, self._admission)
 
     def open(self) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from airflow_provider_kpipe.contract.clean_text import cleaned
-from airflow_provider_kpipe.contract.completed_offsets import Spans
+from airflow_provider_kpipe.contract.completed_offsets import Span, Spans
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Ending, PartitionProgress, StoredProgress, mark_of
+from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 from kpipe_engine.handling import Handler, KnownFaults
 
@@ -27,15 +29,16 @@ class Lane:
         self._suspect_until = 0
         self.go_on(PartitionProgress.not_started(planned))
 
-    def go_on(self, progress: PartitionProgress, unsettled_pieces: int = 1) -> None:
+    def go_on(self, progress: PartitionProgress, unsettled: Pieces | None = None) -> None:
         """From what is stored: what is not is forgotten.
 
-        :param unsettled_pieces: pieces in which a run before had the partition, and may still be at work
+        :param unsettled: pieces in which a run before had the partition, and may still be at work
         """
-        self.unsettled_pieces = unsettled_pieces
+        self.unsettled = unsettled
         self.counts = progress.counts.copy()
         self.stored = self.handled = progress.next_offset
         self.took_over = progress.took_over
+        self.inherited = progress.inherited
         self.done = progress.done
         self.seconds = progress.seconds
         # A partition that stopped in an earlier attempt is tried again; one that was revoked is gone.
@@ -46,12 +49,11 @@ class Lane:
         self.is_unreadable = False
         """Another version of kpipe has stored something for it that this one cannot read."""
 
-    def take_over(self, done: Spans, run_key: str | None) -> None:
-        """The pieces of a run before are settled. What they have done, if that counts for us, needs no reading."""
-        self.unsettled_pieces = 1
+    def take_over(self, done: Iterable[Span], counts: Counts) -> None:
+        """The pieces of the run before are settled. What they have done needs no reading."""
+        self.unsettled = None
         self.done = (*self.done, *(span for span in done if span not in self.done))
-        if done:
-            self.took_over = self.took_over or run_key
+        self.inherited += counts
 
     def advance(self, next_offset: int) -> None:
         """What lies before it is handled, or there is nothing to handle."""
@@ -138,18 +140,21 @@ class Lane:
     def to_store(self, plan: Plan, lease: Lease) -> StoredProgress:
         return StoredProgress(
             run_key=plan.run_key,
+            number=plan.number,
+            topic_id=plan.topic_id,
+            origin=self.range.origin,
             start=self.range.start,
-            base=self.range.committed,
-            base_mark=mark_of(self.range.committed_by),
-            continues_group=plan.continues_group,
+            end=self.range.end,
             counts=self.counts,
+            owner=plan.owner,
             reason=self.reason,
-            stops_attempt=lease.attempt if self._stops_run else None,
+            stops_run=self._stops_run,
             ended=self.ended,
             lease=lease,
             took_over=self.took_over,
+            inherited=self.inherited,
             pieces=self.pieces,
-            unsettled_pieces=self.unsettled_pieces,
+            unsettled=self.unsettled,
             done=self.done,
             seconds=round(self.seconds, 3),
         )
@@ -171,6 +176,7 @@ class Lane:
             reason=self.reason,
             ended=self.ended,
             took_over=self.took_over,
+            inherited=self.inherited,
             done=self.done,
             seconds=self.seconds,
         )

@@ -66,8 +66,8 @@ class Others:
             return
         self._texts[at] = text
         # Of a thousand partitions, it would take long to decode what most of them say: that they stop nobody.
-        found = self._ours(at, text) if '"stops_attempt":null' not in text else None
-        if found is not None and found.stops_attempt == self._job.attempt:
+        found = self._ours(at, text) if '"stops_run":false' not in text else None
+        if found is not None and found.stops_run and found.lease.attempt == self._job.attempt:
             self.stopped = (held.partition, found.reason)
 
     def _counts_at(self, at: tuple[int, int]) -> Counts:
@@ -84,4 +84,4 @@ class Others:
             found = StoredProgress.read_text(text, f"partition {at[1]}")
         except DocumentError as error:
             raise PartitionStoppedError(f"what the run has counted is not known: {error}") from error
-        return found if found is not None and found.is_of(plan.run_key, plan.created_at) else None
+        return found if found is not None and found.is_of(plan.run_key, plan.number) else None

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import replace
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import Span
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.ownership import completed_in_pieces, take_on, takes_over
-from airflow_provider_kpipe.contract.plan import progress_group_of
-from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.standing import Stored, completed_in_pieces, is_published, progress_of, take_on
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, client_settings, group_reader, let_go
 from kpipe_engine.errors import needing
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
-
-
-class PiecesBefore(NamedTuple):
-    """A run before ours had the partition of a lane in pieces, which may still be at work."""
-
-    lane: Lane
-    run_key: str | None
-    planned_at: str | None
-    """When its plan was made, where that is known."""
-    pieces: int
-    counts: bool
-    """Whether our run goes on from what they have done."""
 
 
 class Ownership:
@@ -42,33 +28,37 @@ class Ownership:
     def __init__(self, job: Job, task: int, slot: int, source: Source, settings: KafkaSettings) -> None:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
+        self._committed = job.committed
         self._source, self._settings = source, settings
 
-    def look(self, lanes: Sequence[Lane]) -> list[PiecesBefore]:
+    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
         """Have each lane go on from what is stored, or be revoked if it is somebody else's by now.
 
-        Pieces in which a run before had one of them are to be looked at again once our lease is there.
+        Those that a run before had in pieces are to be looked at again once our lease is there.
         """
         held = self._held([lane.partition for lane in lanes], self._slot)
         if self._slot == 0:
-            before = []
             for lane in lanes:
                 with _left_if_unreadable(lane):
-                    before.append(self._first(lane, held[lane.partition]))
-            return [each for each in before if each is not None]
+                    self._first(lane, _stored_in(held[lane.partition]))
+            return [lane for lane in lanes if lane.is_ours and lane.unsettled]
         claims = self._held([lane.partition for lane in lanes], 0)
         for lane in lanes:
             with _left_if_unreadable(lane):
-                lane.go_on(self._further(lane, held[lane.partition], claims[lane.partition]))
+                lane.go_on(self._further(lane, _stored_in(held[lane.partition]), _stored_in(claims[lane.partition])))
         return []
 
-    def look_again(self, pieces: Sequence[PiecesBefore]) -> None:
-        """Now that our lease is there, none of them begins any more; those that have are fenced, and count."""
-        for before in pieces:
+    def look_again(self, lanes: Sequence[Lane]) -> None:
+        """Now that our lease is there, none of the pieces begins any more; those that have are fenced, and count."""
+        for lane in lanes:
+            if (unsettled := lane.unsettled) is None:
+                continue
             if self._fences:
-                self._fence(before)
-            with _left_if_unreadable(before.lane):
-                before.lane.take_over(tuple(self._completed_in_pieces(before)), before.run_key)
+                self._fence(lane, unsettled.count)
+            with _left_if_unreadable(lane):
+                found = self._pieces(lane, unsettled)
+                untold = (each.progress.counts for each in found if self._is_untold(lane, unsettled, each.progress))
+                lane.take_over(self._completed(lane, found), sum(untold, Counts()))
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
@@ -78,7 +68,7 @@ class Ownership:
 
     def _is_lost(self, held: TopicPartition, claim: TopicPartition | None) -> bool:
         try:
-            return self._is_later(_lease_beside(held)) or (claim is not None and self._is_claimed(_lease_beside(claim)))
+            return self._is_later(_stored_in(held)) or (claim is not None and not self._is_claimed(_stored_in(claim)))
         except DocumentError:
             # Whoever looks again gets to know why.
             return True
@@ -91,62 +81,61 @@ class Ownership:
                 lane.partition,
                 lane.handled,
                 lane.to_store(self._plan, self._lease).to_metadata(),
+                leader_epoch=lane.range.leader_epoch,
             )
             for lane in lanes
         ]
 
-    def _first(self, lane: Lane, held: TopicPartition) -> PiecesBefore | None:
-        stored, found = _stored(held), StoredProgress.read_text(held.metadata)
-        before = None
-        if found is not None and not self._is_later(found.lease):
-            before = self._pieces_before(lane, found)
-        others = self._completed_in_pieces(before) if before else []
-        progress = take_on(lane.range, self._plan, self._lease, stored, held.metadata, others)
-        lane.go_on(progress, before.pieces if before else 1)
-        return before
+    def _first(self, lane: Lane, found: Stored | None) -> None:
+        unsettled = None
+        if found is not None and not self._is_later(found):
+            unsettled = self._unsettled(found.progress)
+            pieces = self._pieces(lane, unsettled) if unsettled else []
+            found = replace(found, pieces=tuple(self._completed(lane, pieces)))
+        committed = self._committed.get(lane.partition)
+        lane.go_on(take_on(lane.range, self._plan, self._lease, found, committed), unsettled)
 
-    def _pieces_before(self, lane: Lane, found: StoredProgress) -> PiecesBefore | None:
-        ours = found.is_of(self._plan.run_key, self._plan.created_at)
-        counts = ours or takes_over(lane.range, self._plan, found)
-        if found.unsettled_pieces > 1:
-            # Whoever took the partition on did not come to the end of it.
-            return PiecesBefore(lane, found.took_over, None, found.unsettled_pieces, counts)
-        if ours or found.pieces == 1:
+    def _unsettled(self, found: StoredProgress) -> Pieces | None:
+        if found.unsettled is not None:
+            # Whoever took the partition on did not come to the end of it, and never began pieces of its own.
+            return found.unsettled
+        if found.pieces == 1 or found.is_of(self._plan.run_key, self._plan.number):
             return None
-        return PiecesBefore(lane, found.run_key, found.planned_at, found.pieces, counts)
+        return Pieces(found.number, found.pieces)
 
-    def _further(self, lane: Lane, held: TopicPartition, claim: TopicPartition) -> PartitionProgress:
-        claimed = StoredProgress.read_text(claim.metadata)
-        if (
-            claimed is None
-            or claimed.lease is None
-            or self._is_claimed(claimed.lease)
-            or self._is_later(_lease_beside(held))
-        ):
-            owner = claimed.run_key if claimed else "that nobody knows"
-            return PartitionProgress.revoked(lane.range, owner)
-        plan = self._plan
-        found = PartitionProgress.of(lane.range, plan.run_key, _stored(held), held.metadata, plan.created_at)
-        return found.with_done(claimed.done)
+    def _further(self, lane: Lane, found: Stored | None, claim: Stored | None) -> PartitionProgress:
+        if not self._is_claimed(claim) or self._is_later(found):
+            return PartitionProgress.revoked(lane.range, claim.progress.run_key if claim else "that nobody knows")
+        progress = progress_of(lane.range, self._plan, found, self._committed.get(lane.partition))
+        return progress.with_done(claim.progress.done if claim else ())
 
-    def _is_later(self, lease: Lease | None) -> bool:
-        """Whether somebody has put it where ours belongs: a newer run, or a newer try of this task."""
-        return lease is not None and lease > self._lease
+    def _is_later(self, found: Stored | None) -> bool:
+        """Whether somebody has put a lease where ours belongs: a newer run, or a newer try of this task."""
+        return found is not None and found.progress.lease > self._lease
 
-    def _is_claimed(self, lease: Lease | None) -> bool:
-        """Whether the lease beside the first piece is that of a newer run or attempt."""
-        return lease is not None and lease.of_attempt > self._lease.of_attempt
+    def _is_claimed(self, claim: Stored | None) -> bool:
+        """Whether the lease beside the first piece is that of our attempt, which puts it there before all else."""
+        return claim is not None and claim.progress.lease.of_attempt == self._lease.of_attempt
 
-    def _completed_in_pieces(self, before: PiecesBefore) -> list[Span]:
-        """Beyond the first piece, if that counts for our run."""
-        slots, partition = range(1, before.pieces) if before.counts else (), before.lane.partition
-        held = [self._held([partition], slot)[partition] for slot in slots]
-        return completed_in_pieces(before.run_key, before.planned_at, ((each.offset, each.metadata) for each in held))
+    def _pieces(self, lane: Lane, of: Pieces) -> list[Stored]:
+        """What is stored beyond the first piece, whoever has stored it."""
+        held = (_stored_in(self._held([lane.partition], slot)[lane.partition]) for slot in range(1, of.count))
+        return [each for each in held if each is not None]
 
-    def _fence(self, before: PiecesBefore) -> None:
+    def _completed(self, lane: Lane, pieces: Sequence[Stored]) -> list[Span]:
+        return completed_in_pieces(
+            self._plan.topic_id, lane.range.origin, ((each.offset, each.progress) for each in pieces)
+        )
+
+    def _is_untold(self, lane: Lane, of: Pieces, piece: StoredProgress) -> bool:
+        """Whether no checkpoint has told of a piece's counts, and no run has inherited them."""
+        current = piece.is_in(self._plan.topic_id, lane.range.origin) and piece.number == of.number
+        return current and not is_published(lane.range, piece.start, self._committed.get(lane.partition))
+
+    def _fence(self, lane: Lane, pieces: int) -> None:
         """The writers of all pieces beyond the first, which our own writer has fenced."""
-        for slot in range(1, before.pieces):
-            writer = self._plan.transactional_id(before.lane.partition, slot)
+        for slot in range(1, pieces):
+            writer = self._plan.transactional_id(lane.partition, slot)
             settings = client_settings({"log_level": 3, **self._settings.destination})
             producer = Producer({**settings, "transactional.id": writer})
             try:
@@ -161,7 +150,7 @@ class Ownership:
         own = slot == self._slot
         consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)
         try:
-            with needing(group=progress_group_of(self._plan.group, slot), topic=self._plan.topic):
+            with needing(group=self._plan.progress_group(slot), topic=self._plan.topic):
                 answers = _committed(consumer, asked)
         finally:
             if not own:
@@ -185,18 +174,14 @@ def _committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPar
     return answers
 
 
+def _stored_in(held: TopicPartition) -> Stored | None:
+    progress = StoredProgress.read_text(held.metadata)
+    return Stored(held.offset, progress) if progress is not None and held.offset >= 0 else None
+
+
 @contextmanager
 def _left_if_unreadable(lane: Lane) -> Iterator[None]:
     try:
         yield
     except DocumentError as error:
         lane.leave(f"what is stored for partition {lane.partition} cannot be read, and is left as it is: {error}")
-
-
-def _lease_beside(held: TopicPartition) -> Lease | None:
-    found = StoredProgress.read_text(held.metadata)
-    return found.lease if found else None
-
-
-def _stored(held: TopicPartition) -> int | None:
-    return held.offset if held.offset >= 0 else None

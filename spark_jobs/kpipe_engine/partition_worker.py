@@ -102,7 +102,8 @@ class PartitionWorker:
     def open(self) -> None:
         """Fence off whoever wrote before, and take the partitions on."""
         self.delivery.open()
-        self.recovery.until_it_works(self.take_on)
+        # A partition that is complete by now has to be ours as well: its neighbours in pieces rely on our lease.
+        self.recovery.until_it_works(self.take_on, lambda: self.lanes.ours)
 
     def take_on(self) -> None:
         """See what is stored, and put our lease on it."""
@@ -117,13 +118,13 @@ class PartitionWorker:
         if before:
             self.ownership.look_again(before)
             self.delivery.begin()
-            self.delivery.store(self.ownership.positions(each.lane for each in before if each.lane.is_ours))
+            self.delivery.store(self.ownership.positions([lane for lane in before if lane.is_ours]))
         for lane in self.lanes.ours:
             self.events.tell("assigned" if lane.works else "completed", lane)
 
     def run_chunks(self) -> None:
         while self.lanes.unsettled:
-            self.recovery.until_it_works(self.run_chunk)
+            self.recovery.until_it_works(self.run_chunk, lambda: self.lanes.unsettled)
 
     def run_chunk(self) -> None:
         """Admit → segments → produce → acknowledge → store."""

@@ -14,7 +14,7 @@ from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, may_be_
 from kpipe_engine.events import PartitionEvents
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
-from kpipe_engine.ownership import Ownership, PiecesBefore
+from kpipe_engine.ownership import Ownership
 from kpipe_engine.source import Source
 from kpipe_engine.yielding import YieldOrders
 
@@ -47,10 +47,10 @@ class Recovery:
         working = self._lanes.working
         return sorted(working, key=lambda lane: not lane.is_suspect)[:1] if self._is_careful else working
 
-    def until_it_works(self, step: Callable[[], None]) -> None:
-        """Try something again, carefully and from what is stored, unless somebody else has it by then."""
+    def until_it_works(self, step: Callable[[], None], concerned: Callable[[], Sequence[Lane]]) -> None:
+        """Try something again, carefully and from what is stored, as long as it concerns a lane."""
         tries = 0
-        while not tries or self._lanes.unsettled:
+        while not tries or concerned():
             try:
                 step()
                 self._trust_again()
@@ -66,7 +66,7 @@ class Recovery:
                     # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
                     self._orders.wait(LEASE_SECONDS)
                     self.go_back()
-            if self._lanes.unsettled:
+            if concerned():
                 self._start_over(TracedAcknowledgements)
 
     def begin(self) -> None:
@@ -83,7 +83,7 @@ class Recovery:
     def go_back(self) -> None:
         self.look(self._lanes.unsettled)
 
-    def look(self, lanes: Sequence[Lane]) -> list[PiecesBefore]:
+    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
         """Go back to what is stored; a partition that somebody else has taken on meanwhile is revoked."""
         self._source.forget()
         before = self._ownership.look(lanes)

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.offsets import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
@@ -54,21 +54,23 @@ class Source:
 
     def start_at(self, planned: PartitionRange, next_offset: int, skips: Iterable[Sequence[int]] = ()) -> None:
         """Read on from an offset, and leave out the spans that are done already."""
-        if self.range is None:
-            # Asked for by name, the partition's leader is known before it is needed. Otherwise the client often
-            # waits for its own look around, which comes once a second.
-            self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
-        self.range = planned
+        first, self.range = self.range is None, planned
         self._partition, self._end = planned.partition, planned.end
         self._skips = sorted((first, after) for first, after in skips if after > next_offset and first < planned.end)
         self._lost = 0
         self._go_to(self._after_skips(next_offset))
+        if first:
+            # Asked for by name, the partition's leader is known before it is needed. Otherwise the client often
+            # waits for its own look around, which comes once a second. And a leader that has lost records since the
+            # plan is found out only by a client that has not known it before.
+            self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
 
     def _go_to(self, next_offset: int) -> None:
         self._given_back = []
         self.next_offset = self._beyond = next_offset
         self._heard_at = time.monotonic()
-        self._consumer.assign([TopicPartition(self._topic, self._partition, next_offset)])
+        epoch = self.range.leader_epoch if self.range else NO_EPOCH
+        self._consumer.assign([TopicPartition(self._topic, self._partition, next_offset, leader_epoch=epoch)])
 
     def forget(self) -> None:
         """What is read next is said anew."""
@@ -171,6 +173,11 @@ class Source:
                     self.next_offset = self._end
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 self._pass_over_lost()
+            elif error.code() == KafkaError._LOG_TRUNCATION:
+                raise PartitionStoppedError(
+                    f"the leader of the partition does not know what lay before offset {self.next_offset} when the "
+                    f"range was planned ({error.str()}): an unclean election has lost records; plan again"
+                )
             elif not error.retriable():
                 stop_if_forbidden(error, topic=self._topic)
                 raise KafkaException(error)

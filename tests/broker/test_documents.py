@@ -19,7 +19,7 @@ from airflow_provider_kpipe.sandbox import SandboxBroker
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
 # Of a version before; what a worker needs to go on has no default.
-LATER_FIELDS = ("reason", "stops_attempt", "ended", "took_over", "pieces", "unsettled_pieces", "done", "seconds")
+LATER_FIELDS = ("reason", "stops_run", "ended", "took_over", "inherited", "pieces", "unsettled", "done", "seconds")
 
 
 def previous(document: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_a_run_that_another_version_began_goes_on_from_what_it_stored(
     first.close()
     rewrite(bench, change)
 
-    (progress,) = bench.work(plan, attempt="second")
+    (progress,) = bench.work(plan, attempt=2)
     bench.checkpoint(plan)
 
     assert progress.complete
@@ -90,7 +90,7 @@ def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
     before = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     written = rewrite(bench, unreadable)
 
-    stopped, neighbour = bench.worker(plan, 0, 1, attempt="second").run()
+    stopped, neighbour = bench.worker(plan, 0, 1, attempt=2).run()
 
     after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     assert stopped.state == "stopped"
@@ -106,7 +106,7 @@ def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
 
     # The version that can read it goes on.
     hold(bench.bootstrap, progress_group_of(bench.pipeline.group), before)
-    (progress,) = bench.work(plan, 0, attempt="third")
+    (progress,) = bench.work(plan, 0, attempt=3)
     assert progress.complete
     assert ids(bench) == list(range(60))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
-from typing import Any
 
 import pytest
 from jobs import wait_for
@@ -14,18 +12,10 @@ from workers import Working
 
 from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import GroupMovedError
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
-
-
-def planned(bench: Bench, run_key: str, hour: int, **wishes: Any) -> Plan:
-    return dataclasses.replace(
-        bench.plan(run_key=run_key, **wishes), created_at=f"2026-01-31T{hour:02d}:00:00.000+00:00"
-    )
 
 
 def ids(bench: Bench) -> list[int]:
@@ -36,7 +26,7 @@ def ids(bench: Bench) -> list[int]:
 def test_the_newer_run_goes_on_from_where_the_older_one_stands(broker: SandboxBroker, delivery: Delivery) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))
-    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    older, newer = bench.plan("older"), bench.plan("newer")
     first = bench.worker(older)
     first.open()
     # After both plans were made, and before the newer run starts.
@@ -61,7 +51,7 @@ def test_the_newer_run_goes_on_from_where_the_older_one_stands(broker: SandboxBr
 def test_an_older_run_that_comes_late_leaves_the_newer_one_alone(broker: SandboxBroker, delivery: Delivery) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))
-    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    older, newer = bench.plan("older"), bench.plan("newer")
     second = bench.worker(newer)
     second.open()
     second.run_chunk()
@@ -81,7 +71,7 @@ def test_two_runs_at_the_same_time_come_to_terms(broker: SandboxBroker, delivery
     """The older one notices in the middle of a chunk, when a record of it is refused, and must not fence in turn."""
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:slowly"], chunk_seconds=0.5)
     fill(bench.bootstrap, bench.topic, numbered(600))
-    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    older, newer = bench.plan("older"), bench.plan("newer")
     first, second = (Working(bench.worker(plan, **{"linger.ms": "5"})) for plan in (older, newer))
     first.start()
     wait_for(lambda: first.worker.lanes.current.stored > 0, "a chunk of the older run")
@@ -100,7 +90,7 @@ def test_two_runs_at_the_same_time_come_to_terms(broker: SandboxBroker, delivery
 def test_both_outcomes_are_in_the_checkpoints(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60, partitions=2))
-    older, newer = planned(bench, "older", 10), planned(bench, "newer", 11)
+    older, newer = bench.plan("older"), bench.plan("newer")
     bench.work(older, 0)
 
     bench.work(newer)
@@ -120,9 +110,9 @@ def test_both_outcomes_are_in_the_checkpoints(broker: SandboxBroker) -> None:
 def test_a_run_that_took_over_may_publish_behind_the_one_it_took_over_from(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(30))
-    older = planned(bench, "older", 10)
+    older = bench.plan("older")
     fill(bench.bootstrap, bench.topic, numbered(30, start=30))
-    newer = planned(bench, "newer", 11)
+    newer = bench.plan("newer")
     bench.work(older)
     assert bench.checkpoint(older).complete
 
@@ -139,10 +129,10 @@ def test_a_run_that_took_over_may_publish_behind_the_one_it_took_over_from(broke
 def test_a_run_planned_between_the_last_store_of_another_and_its_checkpoint(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(30))
-    older = planned(bench, "older", 10)
+    older = bench.plan("older")
     bench.work(older)
     fill(bench.bootstrap, bench.topic, numbered(30, start=30))
-    newer = planned(bench, "newer", 11)
+    newer = bench.plan("newer")
     assert (newer.ranges[0].start, newer.ranges[0].committed) == (30, None)
     assert bench.checkpoint(older).complete
 
@@ -158,15 +148,15 @@ def test_a_run_that_has_the_key_of_one_before_does_not_take_its_progress_for_its
     """A DAG run is deleted and triggered again, once for other offsets, and once after the group was reset."""
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))
-    bench.work(planned(bench, "once", 10, start=Explicit({0: 30}), end=Explicit({0: 60})))
-    (again,) = bench.work(planned(bench, "once", 11, start=Explicit({0: 0}), end=Explicit({0: 20})))
+    bench.work(bench.plan("once", start=Explicit({0: 30}), end=Explicit({0: 60})))
+    (again,) = bench.work(bench.plan("once", start=Explicit({0: 0}), end=Explicit({0: 20})))
     assert (again.counts.read, ids(bench)) == (20, [*range(30, 60), *range(20)])
 
-    first = planned(bench, "live", 12)
+    first = bench.plan("live")
     bench.work(first)
     bench.checkpoint(first)
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
-    anew = planned(bench, "live", 13)
+    anew = bench.plan("live")
     assert bench.work(anew)[0].counts.read == 60
     assert bench.checkpoint(anew).complete
 
@@ -174,9 +164,9 @@ def test_a_run_that_has_the_key_of_one_before_does_not_take_its_progress_for_its
 def test_a_partition_that_was_never_begun_does_not_keep_the_others_from_being_published(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(40, partitions=2))
-    older = planned(bench, "older", 10)
+    older = bench.plan("older")
     fill(bench.bootstrap, bench.topic, numbered(40, partitions=2, start=40))
-    newer = planned(bench, "newer", 11)
+    newer = bench.plan("newer")
     # After both plans were made, the older run moves both partitions.
     bench.work(older)
     assert bench.checkpoint(older).complete
@@ -196,16 +186,16 @@ def test_a_partition_that_was_never_begun_does_not_keep_the_others_from_being_pu
 def test_a_checkpoint_that_comes_while_its_run_is_still_at_work(broker: SandboxBroker, plan_first: bool) -> None:
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))
-    older = planned(bench, "older", 10)
+    older = bench.plan("older")
     worker = bench.worker(older)
     worker.open()
     worker.run_chunk()
     assert not bench.checkpoint(older).complete
-    newer = planned(bench, "newer", 11) if plan_first else None
+    newer = bench.plan("newer") if plan_first else None
     worker.run_chunk()
     worker.close()
 
-    newer = newer or planned(bench, "newer", 11)
+    newer = newer or bench.plan("newer")
     assert newer.ranges[0].start == (10 if plan_first else 20)
     bench.work(newer)
 
@@ -218,28 +208,13 @@ def test_a_group_that_is_reset_to_where_the_last_run_began_is_read_again(broker:
     bench = Bench.make(broker.bootstrap_servers)
     for number, run_key in enumerate(("first", "second")):
         fill(bench.bootstrap, bench.topic, numbered(10, start=10 * number))
-        plan = planned(bench, run_key, 9 + number)
+        plan = bench.plan(run_key)
         bench.work(plan)
         assert bench.checkpoint(plan).complete
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10})
 
-    third = planned(bench, "third", 11)
+    third = bench.plan("third")
     (progress,) = bench.work(third)
 
     assert (third.ranges[0].start, progress.counts.read, progress.took_over) == (10, 10, None)
     assert ids(bench) == [*range(20), *range(10, 20)]
-
-
-def test_somebody_elses_move_is_still_a_reason_to_refuse(broker: SandboxBroker) -> None:
-    bench = Bench.make(broker.bootstrap_servers)
-    fill(bench.bootstrap, bench.topic, numbered(30))
-    first, second = planned(bench, "first", 10), planned(bench, "second", 11)
-    bench.work(second)
-    bench.checkpoint(second)
-    third = dataclasses.replace(first, run_key="third", created_at="2026-01-31T12:00:00.000+00:00")
-    # A plan over the same range by a run that took nothing over: its stored offset says nothing of the second.
-    bench = dataclasses.replace(bench, pipeline=dataclasses.replace(bench.pipeline))
-    (progress,) = bench.work(dataclasses.replace(third, continues_group=False))
-    assert progress.took_over is None
-    with pytest.raises(GroupMovedError, match="someone else moved it"):
-        bench.checkpoint(third)

@@ -43,13 +43,13 @@ def make(broker: SandboxBroker, delivery: Delivery = "exactly_once") -> Bench:
     return bench
 
 
-def piece(bench: Bench, plan: Plan, slot: int, attempt: str = "first", task: int = 1) -> PartitionWorker:
+def piece(bench: Bench, plan: Plan, slot: int, attempt: int = 1, task: int = 1) -> PartitionWorker:
     """The worker of one piece, as the tasks of a job have it."""
     pieces: Sequence[object] = plan.ranges[0].pieces
     return PartitionWorker(Job(bench.pipeline, plan, attempt), bench.kafka, [pieces[slot]], YieldOrders(), task)
 
 
-def claim(bench: Bench, plan: Plan, attempt: str = "first") -> None:
+def claim(bench: Bench, plan: Plan, attempt: int = 1) -> None:
     """What the driver does before its tasks begin."""
     worker = piece(bench, plan, 0, attempt, task=0)
     worker.open()
@@ -64,10 +64,6 @@ def progress(bench: Bench, plan: Plan) -> PartitionProgress:
 
 def ids(bench: Bench) -> list[int]:
     return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
-
-
-def at(plan: Plan, hour: int) -> Plan:
-    return dataclasses.replace(plan, created_at=f"2026-01-31T{hour:02d}:00:00.000+00:00")
 
 
 @both_deliveries
@@ -92,13 +88,13 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
 @pytest.mark.parametrize("finished", [True, False], ids=["complete", "prefix"])
 def test_its_checkpoint_again_once_a_newer_run_has_begun(broker: SandboxBroker, finished: bool) -> None:
     bench = make(broker)
-    plan = at(bench.plan(run_key="older"), 10)
+    plan = bench.plan(run_key="older")
     claim(bench, plan)
     for slot in range(4 if finished else 2):
         assert piece(bench, plan, slot).run()[0].complete
     assert bench.checkpoint(plan).complete is finished
     fill(bench.bootstrap, bench.topic, numbered(100, start=100))
-    claim(bench, at(bench.plan(run_key="newer"), 11))
+    claim(bench, bench.plan(run_key="newer"))
 
     again = bench.checkpoint(plan)
 
@@ -113,8 +109,8 @@ def test_its_checkpoint_again_once_a_newer_run_has_begun(broker: SandboxBroker, 
 def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker: SandboxBroker) -> None:
     bench = make(broker)
     wishes: dict[str, Any] = {"first": {}, "again": {"publish": True, "start": Earliest()}}
-    for hour, run_key in enumerate(wishes, start=10):
-        plan = at(bench.plan(run_key=run_key, **wishes[run_key]), hour)
+    for run_key in wishes:
+        plan = bench.plan(run_key=run_key, **wishes[run_key])
         claim(bench, plan)
         for slot in range(4):
             assert piece(bench, plan, slot).run()[0].complete
@@ -126,13 +122,13 @@ def test_pieces_of_a_run_that_had_the_same_key_are_not_its_own(broker: SandboxBr
     """The group is reset, the DAG run deleted and triggered again, and killed before any but its first piece begins."""
     bench = make(broker)
     for hour in (10, 11):
-        plan = at(bench.plan(run_key="once"), hour)
+        plan = bench.plan(run_key="once")
         claim(bench, plan)
         if hour == 10:
             piece(bench, plan, 2).run()
             commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
 
-    following = at(bench.plan(run_key="next"), 12)
+    following = bench.plan(run_key="next")
     claim(bench, following)
     read = [piece(bench, following, slot).run()[0].counts.read for slot in range(4)]
 
@@ -177,7 +173,7 @@ def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker
 @pytest.mark.parametrize("scaling", [RELAXED, ORDERED], ids=["relaxed", "ordered"])
 def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: bool, scaling: PartitionScaling) -> None:
     bench = make(broker)
-    plan = at(bench.plan(run_key="first"), 10)
+    plan = bench.plan(run_key="first")
     claim(bench, plan)
     piece(bench, plan, 1).run()
     piece(bench, plan, 3).run()
@@ -190,7 +186,7 @@ def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: b
         assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 10}
 
     again = dataclasses.replace(bench, pipeline=dataclasses.replace(bench.pipeline, partitions=scaling))
-    following = at(again.plan(run_key="second"), 11)
+    following = again.plan(run_key="second")
     (planned,) = following.ranges
     assert (planned.start, planned.end, planned.done) == (10, 100, ((25, 50), (75, 100)))
     if planned.cuts:
@@ -208,9 +204,9 @@ def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: b
 @pytest.mark.parametrize("scaling", [RELAXED, ORDERED], ids=["relaxed", "ordered"])
 def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: PartitionScaling) -> None:
     bench = make(broker)
-    older, plain = at(bench.plan(run_key="older"), 10), dataclasses.replace(bench.pipeline, partitions=scaling)
+    older, plain = bench.plan(run_key="older"), dataclasses.replace(bench.pipeline, partitions=scaling)
     newer_bench = dataclasses.replace(bench, pipeline=plain)
-    newer = at(newer_bench.plan(run_key="newer"), 11)
+    newer = newer_bench.plan(run_key="newer")
     claim(bench, older)
     at_work = [piece(bench, older, slot, task=slot + 1) for slot in (0, 2)]
     for worker in at_work:
@@ -245,7 +241,7 @@ def test_the_writers_of_pieces_that_are_fenced_are_closed_again(
             return super().close()
 
     bench = make(broker)
-    older, newer = at(bench.plan(run_key="older"), 10), at(bench.plan(run_key="newer"), 11)
+    older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     claim(bench, older)
     monkeypatch.setattr(ownership, "Producer", Noted)
     claim(bench, newer)
@@ -254,7 +250,7 @@ def test_the_writers_of_pieces_that_are_fenced_are_closed_again(
 
 def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(broker: SandboxBroker) -> None:
     bench = make(broker)
-    older, newer = at(bench.plan(run_key="older"), 10), at(bench.plan(run_key="newer"), 11)
+    older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     claim(bench, newer)
     at_work = piece(bench, newer, 2)
     at_work.open()
@@ -273,9 +269,9 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
     broker: SandboxBroker, scaling: PartitionScaling, begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = make(broker)
-    older, plain = at(bench.plan(run_key="older"), 10), dataclasses.replace(bench.pipeline, partitions=scaling)
+    older, plain = bench.plan(run_key="older"), dataclasses.replace(bench.pipeline, partitions=scaling)
     newer_bench = dataclasses.replace(bench, pipeline=plain)
-    newer = at(newer_bench.plan(run_key="newer"), 11)
+    newer = newer_bench.plan(run_key="newer")
     claim(bench, older)
     at_work = piece(bench, older, 2, task=2)
     at_work.open()
@@ -293,12 +289,12 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
         dies.close()
     # Its lease is there, and this piece of the older run does not know yet.
     at_work.run_chunk()
-    claim(newer_bench, newer, attempt="second")
+    claim(newer_bench, newer, attempt=2)
     at_work.run_chunks()
     at_work.close()
     assert at_work.lanes[0].progress.state == "revoked"
 
     for slot in range(len(newer.ranges[0].pieces)):
-        assert piece(newer_bench, newer, slot, attempt="second", task=slot + 1).run()[0].complete
+        assert piece(newer_bench, newer, slot, attempt=2, task=slot + 1).run()[0].complete
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete

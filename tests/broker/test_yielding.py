@@ -93,7 +93,7 @@ def test_a_run_that_was_stopped_loses_nothing_when_it_goes_on(
     working.join(30)
     assert working.progress[0].state == "yielded"
 
-    (progress,) = bench.work(plan, attempt="second")
+    (progress,) = bench.work(plan, attempt=2)
 
     assert progress.complete
     assert progress.counts.read == 400

@@ -28,8 +28,9 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.progress import Counts, Pieces, StoredProgress
 from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, Selection
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, SourceRecord
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
@@ -63,8 +64,10 @@ PIPELINE = KafkaPipeline(
 )
 PLAN = Plan(
     run_key="dag/run/plan",
+    number=12,
     pipeline="orders",
     group="orders-v2",
+    working_group="orders-v2",
     topic="orders",
     topic_id="c2Vzc2lvbg",
     isolation_level="read_uncommitted",
@@ -73,9 +76,10 @@ PLAN = Plan(
     created_at="2026-01-31T12:00:00.000+00:00",
     topic_partitions=2,
     ranges=(
-        PartitionRange(0, 5, 50, 4, (20, 30), ((40, 45),), 0, "dag/before/plan"),
+        PartitionRange(0, 5, 50, 4, (20, 30), ((40, 45),), 0, Origin(2, 4), 7),
         PartitionRange(1, 0, 0, None),
     ),
+    owner=PIPELINE.owner,
 )
 REDRIVE = Redrive(
     target="source",
@@ -90,26 +94,29 @@ REDRIVE = Redrive(
 DOCUMENTS: tuple[Document, ...] = (
     PIPELINE,
     PLAN,
-    Job(PIPELINE, PLAN, "2026-01-31T12:00:01.000+00:00/0badc0de", 1_769_860_800.5, REDRIVE, 30.5),
+    Job(PIPELINE, PLAN, 13, 1_769_860_800.5, REDRIVE, 30.5, {0: 17}),
     KafkaSettings({"linger.ms": "5"}, {"acks": "all"}, {"url": "http://one"}, {"url": "http://two"}),
     StoredProgress(
         run_key="dag/run/plan",
+        number=12,
+        topic_id="c2Vzc2lvbg",
+        origin=Origin(2, 4),
         start=5,
-        base=4,
-        continues_group=True,
+        end=50,
         counts=COUNTS,
+        owner=PIPELINE.owner,
         reason="offset 17: no amount",
-        stops_attempt="2026-01-31T12:00:01.000+00:00/0badc0de",
+        stops_run=True,
         ended="stopped",
-        lease=Lease("2026-01-31T12:00:00.000+00:00", "2026-01-31T12:00:01.000+00:00/0badc0de", 7),
+        lease=Lease(12, 13, 7),
         took_over="dag/before/plan",
+        inherited=Counts(3, 2, 1),
         pieces=3,
-        unsettled_pieces=2,
+        unsettled=Pieces(11, 2),
         done=((40, 45), (47, 48)),
         seconds=1.25,
-        base_mark="0123abcd",
     ),
-    CommitMark("dag/run/plan", ((40, 45),)),
+    CommitMark("dag/run/plan", 12, "c2Vzc2lvbg", Origin(2, 4), PIPELINE.owner, ((40, 45),)),
     Checkpoint(
         "dag/run/plan",
         "orders",
@@ -117,7 +124,7 @@ DOCUMENTS: tuple[Document, ...] = (
         "orders",
         (PartitionCheckpoint(0, 5, 50, 17, False, "offset 17: no amount", COUNTS),),
     ),
-    StopRequest("2026-01-31T12:00:01.000+00:00/0badc0de", "the task was stopped"),
+    StopRequest(13, "the task was stopped"),
     DrainTarget("orders-v2", "orders", "read_committed", {0: 50, 1: 0}, 1_769_860_800_000, (0, 1)),
     LedgerEntry(
         "dag/run/redrive",

@@ -91,7 +91,7 @@ class Bench:
         self,
         plan: Plan,
         *partitions: int,
-        attempt: str = "first",
+        attempt: int = 1,
         orders: YieldOrders | None = None,
         **settings: Any,
     ) -> PartitionWorker:

@@ -78,7 +78,7 @@ def await_committed(bench: Bench) -> None:
 
 def worker(bench: Bench, made: RedriveOrder, partition: int = 0, **settings: Any) -> PartitionWorker:
     (planned,) = [each for each in made.plan.ranges if each.partition == partition]
-    job = Job(redriving(bench.pipeline), made.plan, redrive=made.redrive)
+    job = Job(redriving(bench.pipeline), made.plan, 1, redrive=made.redrive)
     kafka = replace(bench.kafka, destination={**bench.settings, **settings})
     return PartitionWorker(job, kafka, [planned], YieldOrders())
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 
@@ -96,10 +97,20 @@ def test_totals_are_summed_over_the_partitions() -> None:
     assert checkpoint().totals == Counts()
 
 
-@given(run_key=st.text())
+@given(
+    mark=st.builds(
+        CommitMark,
+        run_key=st.text(),
+        number=st.integers(0),
+        topic_id=st.text(),
+        origin=st.builds(Origin, st.integers(0), st.none() | st.integers(0)),
+        owner=st.text(),
+        beyond=st.lists(st.tuples(st.integers(0), st.integers(0)), max_size=3).map(tuple),
+    )
+)
 @settings(deadline=None, max_examples=100)
-def test_a_commit_names_the_run_that_made_it(run_key: str) -> None:
-    assert CommitMark.read_text(CommitMark(run_key).to_text()) == CommitMark(run_key)
+def test_a_commit_names_the_run_that_made_it(mark: CommitMark) -> None:
+    assert CommitMark.read_text(mark.to_text()) == mark
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.strict_json import DocumentError
@@ -32,8 +32,10 @@ def plans(draw: Callable[..., Any]) -> Plan:
         ranges.append(PartitionRange(partition, start, start + length, draw(st.none() | OFFSETS)))
     return Plan(
         run_key=draw(st.text()),
+        number=draw(st.integers(0, 2**62)),
         pipeline=draw(st.text()),
         group=draw(st.text()),
+        working_group=draw(st.text()),
         topic=draw(st.text()),
         topic_id=draw(st.text()),
         isolation_level=draw(st.sampled_from(["read_committed", "read_uncommitted"])),
@@ -51,7 +53,7 @@ def test_a_plan_comes_back_from_json_as_it_went(made: Plan) -> None:
     assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
 
 
-UNCUT: dict[str, Any] = {"cuts": [], "done": [], "slot": 0, "committed_by": None}
+UNCUT: dict[str, Any] = {"cuts": [], "done": [], "slot": 0}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": 2}, "Plan.schema_version is 2"),
     ({"schema_version": True}, "Plan.schema_version is True"),
@@ -111,8 +113,8 @@ def test_cuts_lie_in_order_within_the_range(cuts: tuple[int, ...]) -> None:
         PartitionRange(1, 0, 90, 0, cuts=cuts)
 
 
-@pytest.mark.parametrize(("partitions", "writers"), [(1, 1), (100, 100), (101, 51), (200, 100), (1_000, 63)])
-def test_a_topic_has_a_hundred_writers_at_most(partitions: int, writers: int) -> None:
+@pytest.mark.parametrize(("partitions", "writers"), [(1, 1), (64, 64), (65, 64), (1_000, 64)])
+def test_a_topic_has_a_limited_number_of_writers(partitions: int, writers: int) -> None:
     made = dataclasses.replace(
         plan_of(*(PartitionRange(each, 0, 5, None) for each in range(partitions))), topic_partitions=partitions
     )
@@ -156,7 +158,15 @@ def wide_plan(partitions: int) -> Plan:
 
 
 def test_progress_is_kept_in_a_group_beside_the_public_one() -> None:
-    assert plan_of(group="orders").progress_group == progress_group_of("orders") == "orders.kpipe"
+    assert plan_of(group="orders").progress_group() == "orders.kpipe"
+    assert plan_of(group="orders").progress_group(2) == "orders.kpipe.2"
+
+
+def test_a_run_that_is_published_works_in_a_group_of_its_own() -> None:
+    published = plan_of(group="orders", working_group="orders.backfill.key")
+    assert (published.is_published, plan_of().is_published) == (True, False)
+    assert published.progress_group() == "orders.backfill.key.kpipe"
+    assert published.transactional_id(3) == "kpipe/orders.backfill.key/orders/3"
 
 
 def test_what_is_pending_holds_something_and_starts_with_the_longest() -> None:
@@ -168,6 +178,12 @@ def test_what_is_pending_holds_something_and_starts_with_the_longest() -> None:
 
 def test_a_plan_of_empty_ranges_has_nothing_pending() -> None:
     assert plan_of(PartitionRange(0, 3, 3, 3)).pending == ()
+
+
+@given(partition=st.integers(0, 5_000), partitions=st.integers(1, 5_000), grown=st.integers(1, 5_000))
+def test_a_topic_that_grows_changes_nobodys_transactional_id(partition: int, partitions: int, grown: int) -> None:
+    small, large = plan_of(topic_partitions=partitions), plan_of(topic_partitions=partitions + grown)
+    assert small.transactional_id(partition) == large.transactional_id(partition)
 
 
 def test_the_transactional_id_is_the_same_in_every_run() -> None:
@@ -187,5 +203,5 @@ def test_the_transactional_id_is_the_same_in_every_run() -> None:
     ids=["partition", "topic", "group", "dot between group and topic", "digits"],
 )
 def test_only_the_same_group_topic_and_partition_fence_each_other(writers: tuple[tuple[str, str, int], ...]) -> None:
-    ids = [plan_of(group=group, topic=topic).transactional_id(partition) for group, topic, partition in writers]
+    ids = [plan_of(working_group=group, topic=topic).transactional_id(partition) for group, topic, partition in writers]
     assert all(one != other for one, other in pairwise(ids))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import Any
 
@@ -8,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import (
     METADATA_BYTES,
     STOP_REASON_CHARACTERS,
@@ -25,12 +24,8 @@ LONGEST_RUN_KEY = "/".join(["d" * 250, "r" * 250, "t" * 250]) + "[1023]"
 MANY = Counts(*[2**62] * 7)
 
 
-def stored(
-    run_key: str = "dag/run/plan", *, base: int | None = 10, counts: Counts | None = None, reason: str | None = None
-) -> StoredProgress:
-    return StoredProgress(
-        run_key=run_key, start=10, base=base, continues_group=True, counts=counts or Counts(), reason=reason
-    )
+def stored(run_key: str = "dag/run/plan", *, counts: Counts | None = None, reason: str | None = None) -> StoredProgress:
+    return StoredProgress(run_key, 7, "id", Origin(1), 10, 50, counts or Counts(), reason=reason)
 
 
 def test_counts_are_added_field_by_field() -> None:
@@ -53,9 +48,11 @@ def test_a_copy_of_counts_goes_its_own_way() -> None:
     made=st.builds(
         StoredProgress,
         run_key=st.text(max_size=100),
+        number=st.integers(0, 2**62),
+        topic_id=st.text(max_size=30),
+        origin=st.builds(Origin, st.integers(0, 2**62), st.none() | st.integers(0, 2**62)),
         start=st.integers(0, 2**62),
-        base=st.none() | st.integers(0, 2**62),
-        continues_group=st.booleans(),
+        end=st.integers(0, 2**62),
         counts=st.builds(Counts, *[st.integers(0, 2**62)] * 7),
         reason=st.none() | st.text(max_size=100),
     )
@@ -115,46 +112,14 @@ def test_an_offset_that_no_worker_stored_is_not_progress(metadata: str | None) -
     assert StoredProgress.read_text(metadata) is None
 
 
-@pytest.mark.parametrize("changes", [{"schema_version": 2}, {"start": "10"}, {"base": True}], ids=repr)
+@pytest.mark.parametrize("changes", [{"schema_version": 2}, {"start": "10"}, {"number": True}], ids=repr)
 def test_an_offset_that_another_version_stored_is_never_taken_for_none(changes: dict[str, Any]) -> None:
     metadata = json.dumps({**stored("mine").to_json(), **changes})
     with pytest.raises(DocumentError, match=r"^partition 3: StoredProgress"):
-        PartitionProgress.of(RANGE, "mine", 120, metadata, "2026-01-31T10:00:00+00:00")
+        StoredProgress.read_text(metadata, "partition 3")
 
 
 RANGE = PartitionRange(3, 100, 200, 90)
-
-
-def test_progress_of_this_run_counts() -> None:
-    metadata = stored("mine", counts=Counts(read=20, written=20), reason="why").to_metadata()
-    progress = PartitionProgress.of(RANGE, "mine", 120, metadata, "2026-01-31T10:00:00+00:00")
-    assert progress == PartitionProgress(RANGE, 120, Counts(read=20, written=20), reason="why")
-
-
-@pytest.mark.parametrize(
-    ("offset", "metadata"),
-    [
-        (None, None),
-        (120, None),
-        (120, "by hand"),
-        (120, stored("another").to_metadata()),
-        (None, stored("mine").to_metadata()),
-    ],
-    ids=["nothing stored", "no metadata", "foreign metadata", "another run", "no offset"],
-)
-def test_what_another_run_stored_does_not_count(offset: int | None, metadata: str | None) -> None:
-    progress = PartitionProgress.of(RANGE, "mine", offset, metadata, "2026-01-31T10:00:00+00:00")
-    assert progress == PartitionProgress(RANGE, 100, Counts(), started=False)
-
-
-def test_a_newer_run_that_began_behind_the_range_says_that_this_one_was_published() -> None:
-    lease = Lease("2026-01-31T11:00:00+00:00", "first", 1)
-    newer = dataclasses.replace(stored("newer"), base=200, lease=lease)
-    progress = PartitionProgress.of(RANGE, "mine", 250, newer.to_metadata(), "2026-01-31T10:00:00+00:00")
-    assert (progress.state, progress.reason, progress.ended) == ("complete", None, "revoked")
-    within = dataclasses.replace(newer, base=150)
-    progress = PartitionProgress.of(RANGE, "mine", 250, within.to_metadata(), "2026-01-31T10:00:00+00:00")
-    assert (progress.state, progress.reason) == ("revoked", "run newer took the partition over")
 
 
 @pytest.mark.parametrize(
@@ -177,13 +142,19 @@ def test_the_state_of_a_partition(
 
 
 def test_an_empty_range_is_complete_from_the_start() -> None:
-    progress = PartitionProgress.of(PartitionRange(0, 5, 5, 5), "mine", None, None, "")
+    progress = PartitionProgress.not_started(PartitionRange(0, 5, 5, 5))
     assert (progress.state, progress.fraction) == ("complete", 1.0)
 
 
 def test_what_pieces_have_done_beyond_a_gap_is_part_of_what_is_done() -> None:
     progress = PartitionProgress(RANGE, 110, Counts(), beyond=((130, 150), (160, 180)))
     assert (progress.offsets_completed, progress.fraction) == (50, 0.5)
+
+
+def test_no_more_than_all_of_a_range_is_ever_done() -> None:
+    """What an earlier run has done may reach beyond the end of the range."""
+    assert PartitionProgress(RANGE, 500, Counts()).fraction == 1.0
+    assert PartitionProgress(RANGE, 110, Counts(), beyond=((150, 900),)).fraction == 0.6
 
 
 def test_progress_is_shown_as_plain_json() -> None:

@@ -6,7 +6,7 @@ from airflow_provider_kpipe.contract.stop_request import StopRequest
 
 
 def test_a_request_comes_back_from_the_metadata_of_an_offset() -> None:
-    request = StopRequest("attempt-7", "the task was asked to stop")
+    request = StopRequest(7, "the task was asked to stop")
     assert StopRequest.read_text(request.to_text()) == request
 
 

@@ -8,14 +8,14 @@ from plans import plan_of
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 from kpipe_engine.handling import Handler
 from kpipe_engine.lane import Lane
 
 PLANNED = PartitionRange(3, 10, 100, None)
 FAULT = Fault.of(ValueError("x"), "kafka", "destination")
-LEASE = Lease("2026-01-31T12:00:00+00:00", "first", 1)
+LEASE = Lease(4, 5, 1)
 
 
 @pytest.fixture
@@ -68,11 +68,11 @@ def test_a_stop_that_names_no_offset_leaves_what_is_handled(lane: Lane) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "attempt"), [(PartitionStoppedError("why"), None), (PipelineStoppedError("why"), "first")], ids=repr
+    ("stop", "stops_run"), [(PartitionStoppedError("why"), False), (PipelineStoppedError("why"), True)], ids=repr
 )
-def test_whether_the_run_is_to_stop_is_stored(lane: Lane, stop: PartitionStoppedError, attempt: str | None) -> None:
+def test_whether_the_run_is_to_stop_is_stored(lane: Lane, stop: PartitionStoppedError, stops_run: bool) -> None:
     lane.stop(stop)
-    assert (stored(lane).reason, stored(lane).ended, stored(lane).stops_attempt) == ("why", "stopped", attempt)
+    assert (stored(lane).reason, stored(lane).ended, stored(lane).stops_run) == ("why", "stopped", stops_run)
 
 
 def test_an_end_without_an_offset_is_news_too(lane: Lane) -> None:
@@ -91,7 +91,7 @@ def test_what_is_not_stored_is_forgotten(lane: Lane) -> None:
     lane.stop(PipelineStoppedError("why", 40))
     lane.go_on(progress(20, seconds=1.5))
     assert (lane.handled, lane.stored, lane.counts, lane.seconds, lane.done) == (20, 20, Counts(), 1.5, ())
-    assert (lane.ended, lane.reason, stored(lane).stops_attempt, lane.works) == (None, None, None, True)
+    assert (lane.ended, lane.reason, stored(lane).stops_run, lane.works) == (None, None, False, True)
 
 
 def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(lane: Lane) -> None:
@@ -116,23 +116,12 @@ def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(lane: Lane) 
 
 
 def test_pieces_of_a_run_before_are_unsettled_until_they_are_taken_over(lane: Lane) -> None:
-    lane.go_on(progress(20, done=((50, 60),)), unsettled_pieces=4)
-    assert stored(lane).unsettled_pieces == 4
-    lane.take_over(((50, 60), (70, 80)), "older")
-    assert (stored(lane).unsettled_pieces, lane.took_over) == (1, "older")
+    inherited = Counts(read=3)
+    lane.go_on(progress(20, done=((50, 60),), took_over="older", inherited=inherited), unsettled=Pieces(2, 4))
+    assert stored(lane).unsettled == Pieces(2, 4)
+    lane.take_over([(50, 60), (70, 80)], Counts(read=4))
+    assert (stored(lane).unsettled, stored(lane).took_over, stored(lane).inherited) == (None, "older", Counts(read=7))
     assert lane.skips == ((50, 60), (70, 80))
-
-
-def test_pieces_that_have_done_nothing_are_nobody_to_go_on_from(lane: Lane) -> None:
-    lane.go_on(progress(20), unsettled_pieces=4)
-    lane.take_over((), "older")
-    assert (stored(lane).unsettled_pieces, lane.took_over, lane.skips) == (1, None, ())
-
-
-def test_whom_it_went_on_from_already_is_not_forgotten_for_the_pieces(lane: Lane) -> None:
-    lane.go_on(progress(20, took_over="the first"), unsettled_pieces=2)
-    lane.take_over(((50, 60),), "the second")
-    assert lane.took_over == "the first"
 
 
 def test_a_record_is_news_once(lane: Lane) -> None:

@@ -41,7 +41,7 @@ def test_a_limit_is_kept_by_running_so_many_tasks_at_once(most: int, at_once: in
 
 def test_partitions_of_a_topic_with_many_share_a_writer_and_a_task() -> None:
     layout = lay_out(plan(*[100] * 1_000), PartitionScaling(), cores=2)
-    assert len(layout.tasks) == 63
+    assert len(layout.tasks) == 64
     assert {len(task.blocks) for task in layout.tasks} == {1}
     assert sorted(chain.from_iterable(partitions(layout))) == list(range(1_000))
 

@@ -79,7 +79,7 @@ def step(lanes: Lanes, *outcomes: Exception | None) -> Callable[[], None]:
 
 
 def test_what_works_is_done_once(recovery: Recovery, lanes: Lanes, around: Surroundings) -> None:
-    recovery.until_it_works(step(lanes, None))
+    recovery.until_it_works(step(lanes, None), lambda: lanes.unsettled)
     assert around.calls == []
     assert recovery.next_lanes == list(lanes)
 
@@ -88,7 +88,7 @@ def test_what_works_is_done_once(recovery: Recovery, lanes: Lanes, around: Surro
 def test_what_fails_is_done_again_carefully_and_then_trusted(
     recovery: Recovery, lanes: Lanes, around: Surroundings, failure: Exception
 ) -> None:
-    recovery.until_it_works(step(lanes, failure, None))
+    recovery.until_it_works(step(lanes, failure, None), lambda: lanes.unsettled)
     assert around.calls == [*CAREFULLY, "Acknowledgements", "look"]
     assert recovery.next_lanes == list(lanes)
 
@@ -97,36 +97,38 @@ def test_it_stays_careful_one_lane_at_a_time_until_all_that_failed_is_behind(
     recovery: Recovery, lanes: Lanes, around: Surroundings
 ) -> None:
     lanes[1].advance(5)
-    recovery.until_it_works(step(lanes, ChunkFailedError("refused"), None))
+    recovery.until_it_works(step(lanes, ChunkFailedError("refused"), None), lambda: lanes.unsettled)
     assert around.calls == CAREFULLY
     assert recovery.next_lanes == [lanes[1]]
     lanes.current = lanes[1]
-    recovery.until_it_works(step(lanes, None))
+    recovery.until_it_works(step(lanes, None), lambda: lanes.unsettled)
     assert around.calls == [*CAREFULLY, "Acknowledgements", "look"]
 
 
 @pytest.mark.parametrize("failure", [ChunkFailedError("refused"), DOWN], ids=["refused", "down"])
 def test_it_is_not_tried_for_ever(recovery: Recovery, lanes: Lanes, failure: Exception) -> None:
     with pytest.raises(PartitionStoppedError, match=r"the chunk from offset 0 failed 5 times, the last time with: "):
-        recovery.until_it_works(step(lanes, *[failure] * CHUNK_TRIES))
+        recovery.until_it_works(step(lanes, *[failure] * CHUNK_TRIES), lambda: lanes.unsettled)
 
 
 def test_a_try_that_finds_another_record_at_fault_is_none_in_vain(recovery: Recovery, lanes: Lanes) -> None:
     found = [ChunkFailedError("refused", {at: FAULT}) for at in range(CHUNK_TRIES + 1)]
-    recovery.until_it_works(step(lanes, *found, None))
+    recovery.until_it_works(step(lanes, *found, None), lambda: lanes.unsettled)
     assert lanes.current.stored == 5
 
 
 def test_the_same_record_again_is_news_no_longer(recovery: Recovery, lanes: Lanes) -> None:
     with pytest.raises(PartitionStoppedError):
-        recovery.until_it_works(step(lanes, *[ChunkFailedError("refused", {3: FAULT})] * CHUNK_TRIES))
+        recovery.until_it_works(
+            step(lanes, *[ChunkFailedError("refused", {3: FAULT})] * CHUNK_TRIES), lambda: lanes.unsettled
+        )
 
 
 def test_whoever_fenced_us_gets_the_time_to_put_its_lease_down(
     recovery: Recovery, lanes: Lanes, around: Surroundings
 ) -> None:
     around.revoked = {0, 1}
-    recovery.until_it_works(step(lanes, FENCED))
+    recovery.until_it_works(step(lanes, FENCED), lambda: lanes.unsettled)
     # It is theirs: nobody is fenced in turn.
     assert around.calls == ["new consumer", f"wait {LEASE_SECONDS}", "look", "revoked 0", "revoked 1"]
 
@@ -134,13 +136,13 @@ def test_whoever_fenced_us_gets_the_time_to_put_its_lease_down(
 def test_somebody_who_fenced_us_and_has_no_later_lease_is_fenced(
     recovery: Recovery, lanes: Lanes, around: Surroundings
 ) -> None:
-    recovery.until_it_works(step(lanes, FENCED, None))
+    recovery.until_it_works(step(lanes, FENCED, None), lambda: lanes.unsettled)
     assert around.calls[:5] == ["new consumer", f"wait {LEASE_SECONDS}", "look", "TracedAcknowledgements", "look"]
 
 
 def test_of_what_is_somebody_elses_by_now_nothing_is_tried_again(recovery: Recovery, lanes: Lanes, around: Any) -> None:
     around.revoked = {0, 1}
-    recovery.until_it_works(step(lanes, ChunkFailedError("refused")))
+    recovery.until_it_works(step(lanes, ChunkFailedError("refused")), lambda: lanes.unsettled)
     assert lanes.unsettled == []
 
 

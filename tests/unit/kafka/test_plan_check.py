@@ -17,14 +17,16 @@ PIPELINE = KafkaPipeline(
     "orders", KafkaSource("orders"), KafkaDestination("out"), dead_letter=KafkaDeadLetter("orders.dead")
 )
 RANGE = PartitionRange(3, 0, 9, 0)
-BACKFILL: dict[str, Any] = {"continues_group": False, "group": "orders.backfill.dag/run/plan"}
+OWN = "orders.backfill.dag/run/plan"
+BACKFILL: dict[str, Any] = {"continues_group": False, "group": OWN, "working_group": OWN}
+PUBLISHED: dict[str, Any] = {"continues_group": False, "working_group": OWN}
 
 
 def plan(**changes: Any) -> Plan:
     return plan_of(RANGE, **changes)
 
 
-@pytest.mark.parametrize("changes", [{}, BACKFILL, {"continues_group": False}], ids=["live", "backfill", "published"])
+@pytest.mark.parametrize("changes", [{}, BACKFILL, PUBLISHED], ids=["live", "backfill", "published"])
 def test_the_plans_of_a_pipeline_are_its_own(changes: dict[str, Any]) -> None:
     check_of_pipeline(plan(**changes), PIPELINE)
 
@@ -53,12 +55,20 @@ def test_what_is_not_the_pipelines_is_refused(changes: dict[str, Any], said: str
 
 
 def test_a_plan_from_before_the_group_was_renamed_is_refused() -> None:
-    with pytest.raises(StalePlanError, match="has group='orders', and pipeline 'orders' as it is now 'orders-v2'"):
+    with pytest.raises(
+        StalePlanError, match="has working_group='orders', and pipeline 'orders' as it is now 'orders-v2'"
+    ):
         check_of_pipeline(plan(), replace(PIPELINE, group_id="orders-v2"))
 
 
 REDRIVE = Redrive("source", Selection(), None, "parked", "orders.dead.redriven", "orders")
-OF_DEAD: dict[str, Any] = {"topic": "orders.dead", "group": "kpipe.redrive.orders.dead", "continues_group": False}
+REDRIVES = "kpipe.redrive.orders.dead"
+OF_DEAD: dict[str, Any] = {
+    "topic": "orders.dead",
+    "group": REDRIVES,
+    "working_group": REDRIVES,
+    "continues_group": False,
+}
 
 
 def test_an_order_over_the_dead_letters_of_a_pipeline_is_its_own() -> None:

@@ -16,16 +16,16 @@ from airflow_provider_kpipe.contract.offsets import (
     OffsetLimit,
     PartitionRange,
 )
+from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges, share_fairly
-from airflow_provider_kpipe.kafka.positions import GroupOffset
 
 LENGTHS = st.dictionaries(st.integers(0, 100), st.integers(0, 10**9), max_size=12)
 MOMENT, LATER = 1_000, 2_000
 
 
-def held(**offsets: int) -> dict[int, GroupOffset]:
-    return {int(name.removeprefix("p")): GroupOffset(offset, None) for name, offset in offsets.items()}
+def held(**offsets: int) -> dict[int, Facts]:
+    return {int(name.removeprefix("p")): Facts("id", Held(offset)) for name, offset in offsets.items()}
 
 
 def snapshot(**changes: Any) -> Snapshot:
@@ -35,8 +35,7 @@ def snapshot(**changes: Any) -> Snapshot:
         "earliest": {0: 100, 1: 0, 2: 0},
         "latest": {0: 200, 1: 50, 2: 0},
         "at": {MOMENT: {0: 120, 1: 10, 2: 0}, LATER: {0: 180, 1: 50, 2: 0}},
-        "committed": held(p0=150, p1=20),
-        "stored": {},
+        "facts": held(p0=150, p1=20),
     }
     return Snapshot(**{**found, **changes})
 
@@ -116,22 +115,22 @@ def test_a_plan_keeps_the_committed_offset_that_it_was_made_against() -> None:
 
 @pytest.mark.parametrize(("otherwise", "start"), [("earliest", 100), ("latest", 200)])
 def test_a_partition_without_a_committed_offset_starts_where_it_was_said(otherwise: Any, start: int) -> None:
-    found = ranges(Wishes(start=Committed(otherwise)), snapshot(committed=held(p1=20)))
+    found = ranges(Wishes(start=Committed(otherwise)), snapshot(facts=held(p1=20)))
     assert found == {0: (start, 200), 1: (20, 50), 2: (0, 0)}
 
 
 def test_a_partition_without_a_committed_offset_is_an_error_where_it_was_said() -> None:
     with pytest.raises(PlanError, match="partition 0 of 'orders': the group has no committed offset"):
-        plan_ranges(Wishes(start=Committed("error")), snapshot(committed=held(p1=20)))
+        plan_ranges(Wishes(start=Committed("error")), snapshot(facts=held(p1=20)))
 
 
 def test_a_committed_offset_of_zero_is_a_committed_offset() -> None:
-    found = snapshot(committed=held(p0=100, p1=0, p2=0))
+    found = snapshot(facts=held(p0=100, p1=0, p2=0))
     assert ranges(Wishes(start=Committed("error")), found) == {0: (100, 200), 1: (0, 50), 2: (0, 0)}
 
 
 def test_a_committed_offset_below_the_log_stays_so_that_the_loss_is_noticed() -> None:
-    assert ranges(Wishes(partitions=(0,)), snapshot(committed=held(p0=40))) == {0: (40, 200)}
+    assert ranges(Wishes(partitions=(0,)), snapshot(facts=held(p0=40))) == {0: (40, 200)}
 
 
 def test_a_group_past_the_window_has_nothing_left_to_do() -> None:
@@ -139,7 +138,7 @@ def test_a_group_past_the_window_has_nothing_left_to_do() -> None:
 
 
 def test_an_empty_topic_makes_an_empty_plan() -> None:
-    nothing = snapshot(earliest={0: 0, 1: 0}, latest={0: 0, 1: 0}, committed={})
+    nothing = snapshot(earliest={0: 0, 1: 0}, latest={0: 0, 1: 0}, facts={})
     assert ranges(Wishes(), nothing) == {0: (0, 0), 1: (0, 0)}
 
 
@@ -182,7 +181,7 @@ REFUSED: list[tuple[str, Wishes, dict[str, Any], str]] = [
     (
         "group above the log",
         Wishes(),
-        {"committed": held(p1=51)},
+        {"facts": held(p1=51)},
         "partition 1 of 'orders': the group stands at 51, above the end of the log, 50",
     ),
     (

@@ -4,54 +4,43 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.offsets import (
-    At,
-    Committed,
-    Earliest,
-    Explicit,
-    Latest,
-    OffsetLimit,
-    PartitionRange,
-)
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes
-from airflow_provider_kpipe.kafka.planning import check_publishing, group_of
-from airflow_provider_kpipe.kafka.positions import GroupOffset
+from airflow_provider_kpipe.kafka.planner import Snapshot
+from airflow_provider_kpipe.kafka.planning import check_owner, check_publishing
 
 
 def pipeline(**changes: Any) -> KafkaPipeline:
-    return KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), **changes)
+    declared = {"name": "orders", "source": KafkaSource("orders"), "destination": KafkaDestination("out")}
+    return KafkaPipeline(**{**declared, **changes})
 
 
-@pytest.mark.parametrize("start", [Committed(), Committed("error")], ids=repr)
-@pytest.mark.parametrize("publish", [False, True])
-def test_a_run_that_goes_on_where_the_group_stands_is_the_groups_own(start: OffsetLimit, publish: bool) -> None:
-    assert group_of(pipeline(), Wishes(start=start), "dag/run/plan", publish) == "orders"
+def marked(by: KafkaPipeline) -> Facts:
+    mark = CommitMark("dag/before/plan", 3, "id", Origin(1), by.owner)
+    return Facts("id", Held(10, mark))
 
 
-@pytest.mark.parametrize("start", [Earliest(), Latest(), At(5), Explicit({0: 1})], ids=repr)
-def test_a_backfill_has_a_group_of_its_own(start: OffsetLimit) -> None:
-    assert group_of(pipeline(), Wishes(start=start), "dag/run/plan", False) == "orders.backfill.dag/run/plan"
+def test_a_group_is_not_read_by_two_pipelines() -> None:
+    check_owner(pipeline(), {0: Facts("id"), 1: Facts("id", Held(5)), 2: marked(pipeline())})
+    for other in (pipeline(name="returns"), pipeline(destination=KafkaDestination("elsewhere"))):
+        with pytest.raises(PlanError, match=r"group 'orders' is where pipeline '(orders|returns)#.* in partition 4"):
+            check_owner(pipeline(), {0: Facts("id"), 4: marked(other)})
 
 
-def test_a_backfill_is_named_after_the_group_of_its_pipeline() -> None:
-    assert group_of(pipeline(group_id="v2"), Wishes(start=Earliest()), "key", False) == "v2.backfill.key"
-
-
-def test_a_backfill_moves_the_live_group_where_it_was_said() -> None:
-    assert group_of(pipeline(), Wishes(start=Earliest()), "dag/run/plan", True) == "orders"
-
-
-def test_two_backfills_are_apart() -> None:
-    wishes = Wishes(start=Earliest())
-    assert group_of(pipeline(), wishes, "one", False) != group_of(pipeline(), wishes, "two", False)
+def test_another_pipeline_takes_a_group_over_where_somebody_has_reset_it() -> None:
+    """A reset removes the mark, also where the offset stays."""
+    mark = CommitMark("dag/before/plan", 3, "id", Origin(1), pipeline(name="returns").owner)
+    check_owner(pipeline(), {0: Facts("id", Held(10), Held(10, mark))})
 
 
 def publish(start: int, end: int, held: int | None, earliest: int = 0) -> None:
     """Check a run over `[start, end)` of partition 1, beside a partition 0 that the run is at one with."""
-    committed = {0: GroupOffset(10, None)} | ({} if held is None else {1: GroupOffset(held, None)})
-    snapshot = Snapshot("orders", earliest={0: 0, 1: earliest}, latest={}, at={}, committed=committed, stored={})
+    facts = {0: Facts("id", Held(10)), 1: Facts("id", None if held is None else Held(held))}
+    snapshot = Snapshot("orders", earliest={0: 0, 1: earliest}, latest={}, facts=facts)
     check_publishing("orders", snapshot, [PartitionRange(0, 10, 20, 10), PartitionRange(1, start, end, held)])
 
 
@@ -85,12 +74,22 @@ def test_publishing_takes_a_group_neither_back_nor_over_what_it_has_not_read(
         (400, 500, 500, 0),
         (400, 501, 500, 0),
         (500, 600, 500, 0),
-        (900, 1_000, None, 0),
+        (0, 1_000, None, 0),
+        (700, 1_000, None, 700),
         (900, 900, 500, 0),
         (100, 100, 500, 0),
         (700, 900, 500, 700),
     ],
-    ids=["where it is", "forwards", "next", "a new group", "empty above", "empty below", "the rest has left the log"],
+    ids=[
+        "where it is",
+        "forwards",
+        "next",
+        "a new group",
+        "a new group from where its log begins",
+        "empty above",
+        "empty below",
+        "the rest has left the log",
+    ],
 )
 def test_publishing_may_leave_a_group_or_take_it_forwards(
     start: int, end: int, held: int | None, earliest: int

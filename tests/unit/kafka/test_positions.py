@@ -67,7 +67,7 @@ def test_what_passes_is_asked_again_with_a_new_client(monkeypatch: pytest.Monkey
         def committed(self, asked: Any, timeout: float) -> list[SimpleNamespace]:
             if len(made) < 3:
                 raise KafkaException(KafkaError(KafkaError.FENCED_LEADER_EPOCH))
-            return [SimpleNamespace(partition=3, offset=7, metadata="", error=None)]
+            return [SimpleNamespace(partition=3, offset=7, metadata="", leader_epoch=None, error=None)]
 
     monkeypatch.setattr(module, "Consumer", Moving)
     monkeypatch.setattr(module, "FIRST_PAUSE_SECONDS", 0)

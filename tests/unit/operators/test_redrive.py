@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder, 
 from airflow_provider_kpipe.contract.redrive_form import FIELDS
 from airflow_provider_kpipe.contract.redrive_result import RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError
+from airflow_provider_kpipe.kafka.attempts import Attempt
 from airflow_provider_kpipe.operators import redrive as module
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.spark import job_operator
@@ -27,6 +29,7 @@ MakePlan = Callable[..., Plan]
 OF_REDRIVE: dict[str, Any] = {
     "topic": "orders.dead",
     "group": "kpipe.redrive.orders.dead",
+    "working_group": "kpipe.redrive.orders.dead",
     "continues_group": False,
 }
 NAMED = {"kpipe:redriven": 5, "kpipe:not_selected": 4, "refunds": 2}
@@ -107,6 +110,8 @@ def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     monkeypatch.setattr(module, "preview", stand_in.preview)
     monkeypatch.setattr(module, "check_selection", stand_in.check_selection)
     monkeypatch.setattr(job_operator, "JobRun", stand_in.job_run)
+    numbers = count(2)
+    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(next(numbers), {}))
     return stand_in
 
 

@@ -28,7 +28,12 @@ FOUND = {"partitions": {"0": {"committed": 10, "target": 10}, "1": {"committed":
 
 
 def plan(**changes: Any) -> Plan:
-    backfill = {"group": BACKFILL, "continues_group": False, "isolation_level": "read_uncommitted"}
+    backfill = {
+        "group": BACKFILL,
+        "working_group": BACKFILL,
+        "continues_group": False,
+        "isolation_level": "read_uncommitted",
+    }
     return plan_of(PartitionRange(0, 0, 10, None), PartitionRange(3, 5, 9, None), **{**backfill, **changes})
 
 

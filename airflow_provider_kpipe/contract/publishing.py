@@ -1,0 +1,99 @@
+"""Pure: where a checkpoint takes a partition of a group, or why it leaves the group alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets
+from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.standing import Facts
+
+
+class MovedError(Exception):
+    """The group is not where the plan has left it: somebody else has moved it since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The offset to commit, and the mark to put beside it."""
+
+    offset: int
+    mark: CommitMark
+
+
+def target_of(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
+    """Decide where a run takes its group in a partition: None where it has nothing to publish, or no right to."""
+    if progress.ended == "revoked":
+        # The newer run goes on from it, and publishes it.
+        return None
+    if plan.is_published:
+        return _published_window(plan, progress, facts)
+    if not plan.continues_group:
+        return _own_group(plan, progress)
+    return _continued(plan, progress, facts)
+
+
+def is_untouched(plan: Plan, progress: PartitionProgress, facts: Facts) -> bool:
+    """Tell whether the group is where the plan has found it, or where a run of the same origin has taken it."""
+    origin = facts.origin if plan.is_published else progress.range.origin
+    if facts.mark is not None:
+        return (facts.mark.origin, facts.mark.owner) == (origin, plan.owner)
+    return _committed(facts) == progress.range.committed and facts.origin == origin
+
+
+def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
+    planned, committed = progress.range, _committed(facts)
+    if not is_untouched(plan, progress, facts):
+        if not progress.started:
+            return None
+        raise MovedError(_moved(plan, progress, facts))
+    if committed is not None:
+        # A plan begins where an earlier run has stored, whose checkpoint may never come.
+        return _target(plan, progress, planned.origin) if progress.next_offset > committed else None
+    # A range with nothing in it is read: the next plan must not begin at a later end.
+    followed = not progress.started and facts.current is not None and facts.current.offset >= planned.start
+    if not (progress.next_offset > planned.start or progress.complete or followed):
+        return None
+    return _target(plan, progress, planned.origin)
+
+
+def _own_group(plan: Plan, progress: PartitionProgress) -> Target | None:
+    """The run works in a group of its own, which nobody else goes on from."""
+    if not progress.started and not progress.complete:
+        return None
+    return _target(plan, progress, progress.range.origin)
+
+
+def _published_window(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
+    """The run has read a window around where the group stands, and takes it to the end of what it has read."""
+    planned, committed = progress.range, _committed(facts)
+    if not len(planned) or not progress.started:
+        return None
+    if not is_untouched(plan, progress, facts) or (committed is not None and committed < planned.start):
+        raise MovedError(_moved(plan, progress, facts))
+    if committed is not None and progress.next_offset <= committed:
+        return None
+    return _target(plan, progress, facts.origin, facts)
+
+
+def _target(plan: Plan, progress: PartitionProgress, origin: Origin, facts: Facts | None = None) -> Target:
+    before = facts.mark.beyond if facts and facts.mark else ()
+    completed = CompletedOffsets(progress.next_offset, (*progress.beyond, *before))
+    mark = CommitMark(plan.run_key, plan.number, plan.topic_id, origin, plan.owner, completed.beyond)
+    return Target(completed.next_offset, mark)
+
+
+def _committed(facts: Facts) -> int | None:
+    return facts.committed.offset if facts.committed else None
+
+
+def _moved(plan: Plan, progress: PartitionProgress, facts: Facts) -> str:
+    planned, mark = progress.range, facts.mark
+    by = f" by run {mark.run_key} of pipeline {mark.owner!r}" if mark else ""
+    return (
+        f"partition {planned.partition}: group {plan.group!r} stood at {planned.committed} when the plan was made and "
+        f"is at {_committed(facts)} now: someone else moved it{by}, so nothing was committed; start a new run"
+    )

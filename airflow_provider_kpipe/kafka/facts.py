@@ -1,0 +1,39 @@
+"""Asks the cluster for all that is known of the partitions of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from airflow_provider_kpipe.contract.kafka_names import progress_group_of, published_group_of
+from airflow_provider_kpipe.contract.standing import Facts, Stored, completed_in_pieces
+from airflow_provider_kpipe.kafka.positions import Positions, Topic
+
+
+def facts_of(
+    positions: Positions, group: str, topic: Topic, partitions: Collection[int] | None = None
+) -> dict[int, Facts]:
+    """Read the group, what checkpoints remember of it, and what runs have stored."""
+    asked = topic.partitions if partitions is None else partitions
+    committed = positions.group_offsets(group, topic.name, asked)
+    published = positions.group_offsets(published_group_of(group), topic.name, asked)
+    stored = positions.stored(progress_group_of(group), topic.name, asked)
+    return {
+        each: Facts(
+            topic.id,
+            committed[each].held if each in committed else None,
+            published[each].held if each in published else None,
+            _with_pieces(positions, group, topic, each, stored[each]) if each in stored else None,
+        )
+        for each in asked
+    }
+
+
+def _with_pieces(positions: Positions, group: str, topic: Topic, partition: int, stored: Stored) -> Stored:
+    """Add what lies in the groups of the pieces of the run that has stored last, or of one that it took over from."""
+    progress = stored.progress
+    count = progress.unsettled.count if progress.unsettled else progress.pieces
+    groups = [progress_group_of(group, slot) for slot in range(1, count)]
+    held = [positions.stored(each, topic.name, [partition]).get(partition) for each in groups]
+    found = [(each.offset, each.progress) for each in held if each is not None]
+    return replace(stored, pieces=tuple(completed_in_pieces(topic.id, progress.origin, found)))
