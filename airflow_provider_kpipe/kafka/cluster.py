@@ -90,19 +90,19 @@ class Cluster:
 
     def _ask(self, question: Callable[[float], T], forget: Callable[[], None], about: str) -> T:
         until, pause = time.monotonic() + self.answer_seconds, FIRST_PAUSE_SECONDS
+        self._ailments.forget()
         while True:
             try:
-                answer = question(until - time.monotonic())
+                return question(until - time.monotonic())
             except KafkaException as failure:
                 error: KafkaError = failure.args[0]
-                if not passes(error) or self._ailments.are_final or time.monotonic() + pause >= until:
-                    raise self.failure(error, about) from failure
-                log.debug("asking again %s: %s", about, error.str())
-            else:
-                self._ailments.forget()
-                return answer
-            # A client that knows a leader of before sticks to it, whatever it is told.
+                # Its frames would hold the clients open, in a circle with the futures that hold it.
+                failure.with_traceback(None)
+            # A client that knows a leader of before sticks to it, whatever it is told, and says what ails it once.
             forget()
+            if not passes(error) or self._ailments.are_final or time.monotonic() + pause >= until:
+                raise self.failure(error, about) from KafkaException(error)
+            log.debug("asking again %s: %s", about, error.str())
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 

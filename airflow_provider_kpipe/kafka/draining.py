@@ -11,6 +11,8 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
+LOOK_SECONDS = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionDrain:
@@ -27,26 +29,31 @@ class PartitionDrain:
         return self.settled and self.committed >= self.target
 
 
-def look(settings: Mapping[str, str], target: DrainTarget, *, answer_seconds: float = 10.0) -> list[PartitionDrain]:
+def look(settings: Mapping[str, str], target: DrainTarget) -> list[PartitionDrain]:
+    """One look by itself."""
+    with Positions(settings, answer_seconds=LOOK_SECONDS) as positions:
+        return look_at(positions, target)
+
+
+def look_at(positions: Positions, target: DrainTarget) -> list[PartitionDrain]:
     """Where each partition stands now. The end of the log is the end as it is at this moment."""
-    with Positions(settings, answer_seconds=answer_seconds) as positions:
-        topic = positions.topic(target.topic)
-        ends = _ends(positions, target, topic)
-        wanted = sorted(ends) if target.partitions is None else target.partitions
-        known = set(topic.partitions)
-        for partition in wanted:
-            if partition not in known:
-                raise PlanError(
-                    f"partition {partition} is not in topic {topic.name!r}, which has partitions 0 to "
-                    f"{max(known)}: leave it out of `partitions` and `until`"
-                )
-            if partition not in ends:
-                raise PlanError(
-                    f"partition {partition} of {topic.name!r} has no target: `until` names {sorted(ends)}, and "
-                    "`partitions` may name only these"
-                )
-        committed = positions.group_offsets(target.group, target.topic, wanted)
-        first = positions.earliest(topic, target.isolation_level)
+    topic = positions.topic(target.topic)
+    ends = _ends(positions, target, topic)
+    wanted = sorted(ends) if target.partitions is None else target.partitions
+    known = set(topic.partitions)
+    for partition in wanted:
+        if partition not in known:
+            raise PlanError(
+                f"partition {partition} is not in topic {topic.name!r}, which has partitions 0 to "
+                f"{max(known)}: leave it out of `partitions` and `until`"
+            )
+        if partition not in ends:
+            raise PlanError(
+                f"partition {partition} of {topic.name!r} has no target: `until` names {sorted(ends)}, and "
+                "`partitions` may name only these"
+            )
+    committed = positions.group_offsets(target.group, target.topic, wanted)
+    first = positions.earliest(topic, target.isolation_level)
     settled = target.timestamp_ms is None or target.timestamp_ms <= time.time() * 1000
     return [
         # Without a committed offset a partition counts as read up to where its log starts.

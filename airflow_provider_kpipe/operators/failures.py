@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KpipeError, UnreachableError
 
 
 @contextmanager
@@ -20,3 +20,12 @@ def failing_for_good() -> Iterator[None]:
         raise AirflowFailException(str(error)) from error
     except ValueError as error:
         raise AirflowFailException(str(error)) from error
+
+
+@contextmanager
+def first_contact() -> Iterator[None]:
+    """Nothing says that the connection has ever worked: an address at which nobody is there is a mistake in it."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise ConnectionSettingsError(str(error)) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.kafka.retention import check_retention
-from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.handover import run_key_of
 from airflow_provider_kpipe.operators.wishes import is_backfill, of_interval, wishes_of
@@ -100,19 +101,22 @@ class KpipePlanOperator(BaseOperator):
         wishes, publish, dry_run = self.wishes(context)
         settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
         written_to = KpipeHook(self.pipeline.destination_conn_id).get_conn()
-        check_needed_topics(self.pipeline, settings, written_to)
-        plan = make_plan(
-            self.pipeline,
-            wishes,
-            settings,
-            run_key=run_key_of(context),
-            publish=publish,
-            dry_run=dry_run,
-            created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            published=self.published(context),
-        )
-        check_retention(self.pipeline, settings, written_to, plan)
-        check_letter_room(self.pipeline, settings, written_to)
+        published = self.published(context)
+        # An earlier run has asked by this connection: that nobody is there now passes.
+        with nullcontext() if published else first_contact():
+            check_needed_topics(self.pipeline, settings, written_to)
+            plan = make_plan(
+                self.pipeline,
+                wishes,
+                settings,
+                run_key=run_key_of(context),
+                publish=publish,
+                dry_run=dry_run,
+                created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+                published=published,
+            )
+            check_retention(self.pipeline, settings, written_to, plan)
+            check_letter_room(self.pipeline, settings, written_to)
         return plan
 
     def published(self, context: Context) -> dict[int, int]:

@@ -29,7 +29,7 @@ from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.kafka.redrive_selection import check_selection
-from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
 from airflow_provider_kpipe.operators.frozen import frozen, record, recorded
 from airflow_provider_kpipe.operators.handover import push, run_key_of
@@ -101,6 +101,7 @@ class KpipeRedriveOperator(SparkJobOperator):
         """Dead letters are on the destination's cluster."""
         return KpipeHook(self.pipeline.destination_conn_id).get_conn()
 
+    @first_contact()
     def _make_order(self, context: Context) -> RedriveOrder:
         form = filled_in(dict(context["params"]), set(self.params), FIELDS)
         request = RedriveRequest.from_form(

@@ -14,12 +14,12 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import Explicit, parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.exceptions import KpipeError, UnreachableError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.draining import PartitionDrain, look, summary
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.operators.failures import failing_for_good
+from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.rendered import is_template, rendered, whole_numbers
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
@@ -60,11 +60,14 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         self.partitions = partitions
         self.group_id = group_id
         self.deferrable = deferrable
+        self._has_answered = False
         if not any(map(is_template, (until, partitions, group_id))):
             self.target()
 
     def poke(self, context: Context) -> PokeReturnValue:
         """Deferrable, it defers from within the first poke: what soft_fail and never_fail mean is Airflow's to say."""
+        # Rescheduled, each poke is an instance of its own.
+        self._has_answered = self._has_answered or bool(context and context.get("task_reschedule_count"))
         found = self.look_once()
         if not found.is_done and self.is_deferrable:
             self.defer(
@@ -90,18 +93,24 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         return self.deferrable
 
     def look_once(self) -> PokeReturnValue:
-        with failing_for_good():
+        with failing_for_good(), first_contact():
             target = self.target()
             try:
                 self._check_plan()
                 drains = look(KpipeHook(self.pipeline.source.conn_id).get_conn(), target)
             except KpipeError as error:
-                if not error.retriable:
+                if not error.retriable or (isinstance(error, UnreachableError) and self._is_first_contact):
                     raise
                 self.log.warning("Kafka cannot be asked now: %s", error)
                 return PokeReturnValue(is_done=False)
+        self._has_answered = True
         self.report(drains)
         return PokeReturnValue(is_done=all(each.drained for each in drains), xcom_value={"partitions": summary(drains)})
+
+    @property
+    def _is_first_contact(self) -> bool:
+        """Whether neither a plan nor an earlier look says that the connection has ever worked."""
+        return not self._has_answered and self.plan() is None
 
     def plan(self) -> Plan | None:
         """The plan that is waited for, if it is one."""

@@ -12,7 +12,8 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.draining import look, summary
+from airflow_provider_kpipe.kafka.draining import summary
+from airflow_provider_kpipe.kafka.looking import GateLooks
 
 
 class PartitionsDrainedTrigger(BaseTrigger):
@@ -36,17 +37,25 @@ class PartitionsDrainedTrigger(BaseTrigger):
         except DocumentError as error:
             yield TriggerEvent({"error": str(error)})
             return
+        with GateLooks() as looks:
+            async for event in self._events(looks, target):
+                yield event
+
+    async def _events(self, looks: GateLooks, target: DrainTarget) -> AsyncIterator[TriggerEvent]:
+        told = ""
         while True:
             try:
                 settings = await KpipeHook(self.conn_id).aget_conn()
-                # A thread: a slow broker must not hold up the other triggers.
-                drains = await asyncio.to_thread(look, settings, target)
+                drains = await looks.look(settings, target)
             except KpipeError as error:
                 if not error.retriable:
                     yield TriggerEvent({"error": str(error)})
                     return
-                self.log.warning("Kafka cannot be asked now: %s", error)
+                if str(error) != told:
+                    self.log.warning("Kafka cannot be asked now: %s", error)
+                told = str(error)
             else:
+                told = ""
                 waiting = [each for each in drains if not each.drained]
                 if not waiting:
                     yield TriggerEvent({"partitions": summary(drains)})

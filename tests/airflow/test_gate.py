@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from jobs import wait_for
 from pipelines import Bench
 from topics import commit, fill, numbered
 
-from airflow_provider_kpipe.kafka.draining import look
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.kafka import looking
+from airflow_provider_kpipe.kafka.cluster import Cluster
+from airflow_provider_kpipe.kafka.draining import look_at
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.sandbox.broker import free_ports
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
-from airflow_provider_kpipe.triggers import partitions_drained
+from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 
 both_modes = pytest.mark.parametrize("deferrable", [False, True], ids=["poking", "deferred"])
 
@@ -106,9 +113,9 @@ def test_deferred_it_waits_in_the_triggerer_until_the_group_has_moved(
 
     def counted(*asked: Any) -> Any:
         looks.append(asked)
-        return look(*asked)
+        return look_at(*asked)
 
-    monkeypatch.setattr(partitions_drained, "look", counted)
+    monkeypatch.setattr(looking, "look_at", counted)
 
     async def wait_and_commit() -> Any:
         events = deferred.value.trigger.run()
@@ -124,3 +131,72 @@ def test_deferred_it_waits_in_the_triggerer_until_the_group_has_moved(
     at_end = {"committed": 10, "target": 10}
     assert sensor.execute_complete({}, event) == {"partitions": {"0": at_end, "1": at_end}}
     assert deferred.value.method_name == "execute_complete"
+
+
+def test_dead_gates_hold_up_no_live_one_and_leave_nothing_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks_that_failed: list[str] = []
+
+    def counted(*asked: Any) -> Any:
+        try:
+            return look_at(*asked)
+        except KpipeError as error:
+            # The error itself would hold the client that it came from.
+            looks_that_failed.append(str(error))
+            raise
+
+    monkeypatch.setattr(looking, "look_at", counted)
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10, 1: 10})
+    target = gate(bench, deferrable=True).target().to_json()
+
+    async def first_event(conn_id: str) -> Any:
+        return (await anext(PartitionsDrainedTrigger(conn_id, target, 0.1).run())).payload
+
+    async def all_at_once() -> Any:
+        dead = [asyncio.create_task(first_event("kafka_dead")) for _ in range(40)]
+        # All of them are waiting for their first look before the live one comes.
+        while sum(each.gates for each in looking._lookouts) < len(dead):
+            await asyncio.sleep(0.01)
+        event = await asyncio.wait_for(first_event("kafka_default"), 60)
+        assert len(looks_that_failed) < len(dead) / 2
+        assert not any(each.done() for each in dead)
+        for each in dead:
+            each.cancel()
+        await asyncio.gather(*dead, return_exceptions=True)
+        return event
+
+    # It takes connections, and never says a word.
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": address}}
+        monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEAD", json.dumps(connection))
+        # What Airflow opens once stays open.
+        asyncio.run(first_event("kafka_default"))
+        wait_for(lambda: looking._lookouts == [], "the first gate to be gone")
+        before = open_files()
+        event = asyncio.run(all_at_once())
+        wait_for(lambda: open_files() <= before, "the gates to close what they had open")
+
+    assert event["partitions"]["0"] == {"committed": 10, "target": 10}
+    assert looking._lookouts == []
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.parametrize("until", ["latest", "plan"])
+def test_nobody_at_the_address_is_a_mistake_in_it_until_something_says_that_it_worked(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, until: str
+) -> None:
+    plan = bench.plan().to_json()
+    (port,) = free_ports(1)
+    nowhere = {"conn_type": "kafka", "extra": {"bootstrap.servers": f"127.0.0.1:{port}"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(nowhere))
+    made = Cluster.__init__
+    monkeypatch.setattr(Cluster, "__init__", lambda self, given, **_: made(self, given, answer_seconds=1.0))
+    sensor = gate(bench, deferrable=False, until=plan if until == "plan" else until)
+    if until == "plan":
+        assert look_once(sensor) == (False, None)
+    else:
+        with pytest.raises(AirflowFailException, match=r"Connection refused.*: nobody listens there"):
+            look_once(sensor)

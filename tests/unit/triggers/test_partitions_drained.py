@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, UnknownTopicError
+from airflow_provider_kpipe.kafka import looking
 from airflow_provider_kpipe.kafka.draining import PartitionDrain
 from airflow_provider_kpipe.triggers import partitions_drained as module
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
@@ -40,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     def run_over(*looks: Look) -> tuple[list[Any], int]:
         left = list(looks)
 
-        def look(settings: Any, target: DrainTarget) -> list[PartitionDrain]:
+        async def look(self: Any, settings: Any, target: DrainTarget) -> list[PartitionDrain]:
             assert target == TARGET
             found = left.pop(0)
             if isinstance(found, Exception):
@@ -48,7 +49,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             return found
 
         monkeypatch.setattr(module.KpipeHook, "aget_conn", settings)
-        monkeypatch.setattr(module, "look", look)
+        monkeypatch.setattr(module.GateLooks, "look", look)
         return asyncio.run(events()), len(looks) - len(left)
 
     return run_over
@@ -109,9 +110,9 @@ def test_a_connection_that_is_not_there_becomes_an_event(monkeypatch: pytest.Mon
 
 def test_looking_does_not_hold_up_the_other_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def settings(self: Any) -> dict[str, str]:
-        return {}
+        return {"bootstrap.servers": "127.0.0.1:1"}
 
-    def look(settings: Any, target: DrainTarget) -> list[PartitionDrain]:
+    def look(positions: Any, target: DrainTarget) -> list[PartitionDrain]:
         # Only another thread has no event loop that runs.
         with pytest.raises(RuntimeError):
             asyncio.get_running_loop()
@@ -121,5 +122,5 @@ def test_looking_does_not_hold_up_the_other_triggers(monkeypatch: pytest.MonkeyP
         return await anext(trigger().run())
 
     monkeypatch.setattr(module.KpipeHook, "aget_conn", settings)
-    monkeypatch.setattr(module, "look", look)
+    monkeypatch.setattr(looking, "look_at", look)
     assert asyncio.run(first()).payload == FOUND
