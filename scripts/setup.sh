@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the virtual environment that every make target works in, and sees that Java is there.
+# Makes the virtual environment that every make target works in, and sees that Java and PostgreSQL are there.
 # Usage: scripts/setup.sh FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,6 +47,11 @@ if [ -z "$python" ]; then
     [ -n "$python" ] || { say "Python 3.11 or 3.12 is needed, and $(python3 --version) was found"; exit 1; }
 fi
 "$python" -c 'import ensurepip, venv' 2>/dev/null || install_debian python3-venv
+
+# A few tests alone need it: without root, everything else goes on.
+if ! { command -v initdb || compgen -G "/usr/lib/postgresql/*/bin/initdb"; } >/dev/null; then
+    (install_debian postgresql) || say "the tests of what a database takes will fail without PostgreSQL"
+fi
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
