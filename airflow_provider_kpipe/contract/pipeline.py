@@ -45,7 +45,7 @@ class KafkaSource:
     conn_id: str = "kafka_default"
     isolation_level: IsolationLevel = "read_committed"
     on_data_loss: OnDataLoss = "stop_partition"
-    """What to do where records of the range have left the topic before they were read."""
+    """What to do where records of the range have left the topic before they were read, or cannot be decompressed."""
     correlation_header: str | None = None
     """The header that holds a record's correlation id; where it is missing, the id is made of the coordinates."""
 

@@ -91,6 +91,7 @@ class Threads:
                 return outcome
             try:
                 outcome.records = self._segments.process(Record(message, self._origin))
+                _forget_tries(self._retries, message)
                 return outcome
             except SegmentError as error:
                 delay = _delay(outcome, self._retries, message, error, until)
@@ -143,6 +144,7 @@ class Coroutines:
                     return outcome
                 try:
                     outcome.records = await self._segments.process_awaiting(Record(message, self._origin))
+                    _forget_tries(self._retries, message)
                     return outcome
                 except SegmentError as error:
                     delay = _delay(outcome, self._retries, message, error, until)
@@ -155,6 +157,12 @@ class Coroutines:
         until = time.monotonic() + seconds
         while not self._orders.reason and (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_SECONDS))
+
+
+def _forget_tries(retries: Retries, message: SourceMessage) -> None:
+    """Of a record that has passed: if its chunk comes to nothing, it is called again, and has all its tries."""
+    if retries.tried:
+        retries.forget(message.offset())
 
 
 def _delay(

@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, consumer_settings
 from kpipe_engine.deadline import BoundedCalls
-from kpipe_engine.errors import PartitionStoppedError, stop_if_forbidden
+from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, stop_if_forbidden
 from kpipe_engine.messages import BareMessage
 
 READ_SECONDS = 0.1
@@ -115,7 +115,7 @@ class Source:
             if self._skips:
                 messages = self._skip(messages)
         if len(messages) < len(batch):
-            self._heed(message for message in batch if message.error() is not None)
+            self._heed([message for message in batch if message.error() is not None], bool(messages))
         self._watch(heard=bool(batch))
         self._read_headers(messages)
         return messages
@@ -162,11 +162,9 @@ class Source:
     def close(self) -> None:
         self._calls.close()
 
-    def _heed(self, events: Iterable[Message]) -> None:
+    def _heed(self, events: list[Message], has_messages: bool) -> None:
         for event in events:
-            error = event.error()
-            if error is None:
-                continue
+            error = cast("KafkaError", event.error())
             if error.code() == KafkaError._PARTITION_EOF:
                 # Nothing below the event's offset is left: markers and compacted records end a range too.
                 if (event.offset() or 0) >= self._end:
@@ -178,6 +176,11 @@ class Source:
                     f"the leader of the partition does not know what lay before offset {self.next_offset} when the "
                     f"range was planned ({error.str()}): an unclean election has lost records; plan again"
                 )
+            elif error.code() == KafkaError._BAD_COMPRESSION:
+                # It is said again and again. What lies before the batch comes first.
+                if not has_messages:
+                    self._pass_over_batch(event.offset() or 0, error)
+                    return
             elif not error.retriable():
                 stop_if_forbidden(error, topic=self._topic)
                 raise KafkaException(error)
@@ -196,6 +199,43 @@ class Source:
                 "look at the leader of this partition, then run again"
             )
 
+    def _pass_over_batch(self, first: int, error: KafkaError) -> None:
+        """The client reads nothing of a batch that it cannot decompress, or that would take too much memory."""
+        self._stop_unless_skipped(
+            f"the batch at offset {first} cannot be decompressed ({error.str()}): either it is broken, or it inflates "
+            "to more than receive.message.max.bytes; raise that in the extra of the source's connection, or set "
+            "on_data_loss='skip' to go on without the records in it, then run again"
+        )
+        asked = max(first, self.next_offset)
+        after = self._after_batch(first, asked)
+        self._lost += after - asked
+        self._go_to(after)
+
+    def _after_batch(self, first: int, inside: int) -> int:
+        """Nobody says how many records are in it: the first offset at which it is not what a reader gets."""
+        step = 1
+        while (outside := min(inside + step, self._end)) < self._end and self._is_in_batch(first, outside):
+            inside, step = outside, step * 2
+        while outside - inside > 1:
+            between = (inside + outside) // 2
+            if self._is_in_batch(first, between):
+                inside = between
+            else:
+                outside = between
+        return outside
+
+    def _is_in_batch(self, first: int, asked: int) -> bool:
+        self._consumer.assign([TopicPartition(self._topic, self._partition, asked)])
+        until = time.monotonic() + STALL_SECONDS
+        while time.monotonic() < until:
+            for found in self._consumer.consume(1, READ_SECONDS):
+                error = found.error()
+                if error is None or error.code() == KafkaError._PARTITION_EOF:
+                    return False
+                if error.code() == KafkaError._BAD_COMPRESSION:
+                    return found.offset() == first
+        raise NoAnswerError(f"the broker did not answer within {STALL_SECONDS:g} s about offset {asked}")
+
     def _pass_over_lost(self) -> None:
         asked = self.next_offset
         first, after_last = self._consumer.get_watermark_offsets(
@@ -207,10 +247,13 @@ class Source:
                 "or made anew; plan again"
             )
         until = min(first, self._end)
-        if not self._skip_lost:
-            raise PartitionStoppedError(
-                f"records {asked} to {until - 1} have left the topic before they were read (the log starts at "
-                f"{first}): plan again from 'earliest', or set on_data_loss='skip' to go on without them"
-            )
+        self._stop_unless_skipped(
+            f"records {asked} to {until - 1} have left the topic before they were read (the log starts at "
+            f"{first}): plan again from 'earliest', or set on_data_loss='skip' to go on without them"
+        )
         self._lost += until - asked
         self._go_to(until)
+
+    def _stop_unless_skipped(self, reason: str) -> None:
+        if not self._skip_lost:
+            raise PartitionStoppedError(reason)

@@ -75,3 +75,19 @@ def test_reading_pauses_and_resumes(
     assert len(times) == RECORDS
     if delivery == "exactly_once":
         assert set(times.values()) == {1}
+
+
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
+def test_a_record_that_is_larger_than_the_queue_was_to_be_is_written(broker: SandboxBroker, delivery: Delivery) -> None:
+    # As a task does whose partitions share what one of them may take for its queue.
+    settings = {"queue.buffering.max.kbytes": "200", "message.max.bytes": "1000000"}
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery)
+    fill(bench.bootstrap, bench.topic, [Sent(b"before"), Sent(b"x" * 900_000), Sent(b"after")])
+    working = Working(bench.worker(bench.plan(), **settings))
+    working.daemon = True
+    working.start()
+    working.join(60)
+    assert not working.is_alive()
+    (progress,) = working.progress
+    assert progress.complete, progress.reason
+    assert [len(record.value or b"") for record in read_all(bench.bootstrap, bench.output)] == [6, 900_000, 5]

@@ -10,7 +10,7 @@ import pytest
 from pipelines import Bench
 from topics import fill, numbered, read_all
 
-from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe import PartitionScaling, RetryPolicy
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.errors import ChunkFailedError
@@ -89,6 +89,33 @@ def test_a_partition_that_cannot_be_taken_on_at_once_is_tried_again(
     (progress,) = worker.run()
     assert progress.complete
     assert ids(bench) == list(range(10))
+
+
+IN_THREADS = PartitionScaling("relax_ordering_within_partition", max_in_flight_per_partition=4)
+
+
+@pytest.mark.parametrize(
+    ("segment", "scaling"),
+    [("flaky", PartitionScaling()), ("flaky", IN_THREADS), ("flaky_awaited", IN_THREADS)],
+    ids=["one by one", "threads", "async"],
+)
+def test_a_record_that_had_passed_has_all_its_tries_again(
+    broker: SandboxBroker, segment: str, scaling: PartitionScaling
+) -> None:
+    # The second record's chunk is redone for the one before it, when it has passed at its third try; then it fails
+    # once more, and passes.
+    faulty_kit.FLAKY.clear()
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        segments=[f"faulty_kit:{segment}"],
+        retry=RetryPolicy.fixed(3, 0.0),
+        scaling=scaling,
+    )
+    fill(bench.bootstrap, bench.topic, numbered(4))
+    (progress,) = bench.work(bench.plan())
+    assert progress.complete, progress.reason
+    dead = [json.loads(letter.value or b"")["id"] for letter in read_all(broker.bootstrap_servers, bench.dead)]
+    assert (dead, ids(bench)) == ([1], [0, 2, 3])
 
 
 def fail_the_second_store(worker: Any, monkeypatch: pytest.MonkeyPatch, stores: int = 1) -> None:

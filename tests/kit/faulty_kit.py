@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from airflow_provider_kpipe import StopPartitionError
@@ -129,3 +130,21 @@ def five_too_large_for_its_topic(record: Any) -> Any:
         record.topic = f"{record.metadata.topic}.small"
         record.value = b"y" * 1_000
     return record
+
+
+FLAKY: Counter[int] = Counter()
+
+
+def flaky(record: Any) -> Any:
+    """The first record's second output fits nowhere; the second record passes at its third try, and at its fifth."""
+    at = json.loads(record.value)["id"]
+    FLAKY[at] += 1
+    if at == 1:
+        return [record.copy(), record.copy(value=b"x" * 2_000_000)]
+    if at == 2 and FLAKY[at] in (1, 2, 4):
+        raise TimeoutError("flaky")
+    return record
+
+
+async def flaky_awaited(record: Any) -> Any:
+    return flaky(record)

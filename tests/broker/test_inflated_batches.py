@@ -1,0 +1,71 @@
+"""Batches that inflate to more than a client takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pipelines import Bench
+from topics import read_all
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
+
+LIMITS = {"receive.message.max.bytes": "3000000", "fetch.max.bytes": "2000000", "message.max.bytes": "2000000"}
+PAYLOAD = b"x" * 400_000
+
+
+def put(bench: Bench, compression: str, *values: bytes) -> None:
+    """All in one batch."""
+    settings = {"compression.type": compression, "linger.ms": 500, "batch.size": 50_000_000}
+    producer = Producer({**bench.settings, **settings, "message.max.bytes": 50_000_000})
+    for value in values:
+        producer.produce(bench.topic, value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def work(bench: Bench, **source: Any) -> Any:
+    plan = bench.plan()
+    kafka = KafkaSettings({**bench.settings, **LIMITS, **source}, bench.settings)
+    (progress,) = PartitionWorker(Job(bench.pipeline, plan), kafka, plan.ranges, YieldOrders()).run()
+    return progress
+
+
+@pytest.fixture
+def bench(request: pytest.FixtureRequest, broker: SandboxBroker) -> Bench:
+    """Ten records that a batch of four thousand, one good one and a batch of nine come between."""
+    made = Bench.make(broker.bootstrap_servers, source={"on_data_loss": request.param})
+    put(made, "none", *(b"before" for _ in range(10)))
+    put(made, "zstd", *([PAYLOAD] * 10), *(b"small" for _ in range(4_000)))
+    put(made, "none", b"between")
+    put(made, "zstd", *([PAYLOAD] * 9))
+    put(made, "none", *(b"after" for _ in range(10)))
+    return made
+
+
+@pytest.mark.parametrize("bench", ["stop_partition"], indirect=True)
+def test_one_stops_the_partition_behind_what_comes_before_it_and_is_named(bench: Bench) -> None:
+    progress = work(bench)
+    assert (progress.state, progress.next_offset, progress.counts.written) == ("stopped", 10, 10)
+    assert "the batch at offset 10 cannot be decompressed" in progress.reason
+    assert "receive.message.max.bytes" in progress.reason
+    assert "on_data_loss='skip'" in progress.reason
+
+
+@pytest.mark.parametrize("bench", ["stop_partition"], indirect=True)
+def test_with_the_limit_raised_it_is_read(bench: Bench) -> None:
+    progress = work(bench, **{"receive.message.max.bytes": "100000000"})
+    assert progress.complete, progress.reason
+    assert progress.counts.written == 10 + 4_010 + 1 + 9 + 10
+
+
+@pytest.mark.parametrize("bench", ["skip"], indirect=True)
+def test_its_records_are_passed_over_and_counted_as_lost_and_no_others(bench: Bench) -> None:
+    progress = work(bench)
+    assert progress.complete, progress.reason
+    assert (progress.counts.written, progress.counts.lost) == (21, 4_010 + 9)
+    values = [record.value for record in read_all(bench.bootstrap, bench.output)]
+    assert values == [b"before"] * 10 + [b"between"] + [b"after"] * 10
