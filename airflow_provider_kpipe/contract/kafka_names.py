@@ -15,6 +15,11 @@ def progress_group_of(group: str, slot: int = 0) -> str:
     return f"{group}{SUFFIX}.{slot}" if slot else group + SUFFIX
 
 
+def details_group_of(progress_group: str) -> str:
+    """Name the group that holds what does not fit beside the stored offsets of a progress group."""
+    return f"{progress_group}.details"
+
+
 def published_group_of(group: str) -> str:
     """Name the group that remembers the last offsets which a checkpoint committed to `group`."""
     return f"{group}{SUFFIX}.published"

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, progress_group_of, writer_id_of
+from airflow_provider_kpipe.contract.metadata import KEY_BYTES, METADATA_BYTES, size_of
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.strict_json import Document
 
@@ -38,10 +39,14 @@ class Plan(Document):
     topic_partitions: int
     """How many partitions the topic has, planned or not."""
     ranges: tuple[PartitionRange, ...]
+    metadata_bytes: int = METADATA_BYTES
+    """How much the broker takes beside an offset."""
     owner: str = ""
     """The pipeline as `KafkaPipeline.owner` tells it from others: its offsets are no other pipeline's to move."""
 
     def __post_init__(self) -> None:
+        if size_of(self.run_key) > KEY_BYTES:
+            raise ValueError(f"the run key {self.run_key[:40]!r}... takes more than {KEY_BYTES} bytes: shorten it")
         partitions = sorted(each.partition for each in self.ranges)
         for partition, following in pairwise(partitions):
             if partition == following:

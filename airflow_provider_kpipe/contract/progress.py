@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from airflow_provider_kpipe.contract.causes import Causes, merged
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
 from airflow_provider_kpipe.contract.lease import NO_LEASE, Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+from airflow_provider_kpipe.contract.strict_json import Document
 
-# The broker refuses offset metadata above 4,096 bytes (offset.metadata.max.bytes).
-METADATA_BYTES = 4096
 OWN_COUNTERS = "kpipe:"
-STOP_REASON_CHARACTERS = 600
 
 Ending: TypeAlias = Literal["stopped", "yielded", "revoked"]
 """Before its end, a partition stops at a fault, is yielded at a safe point, or is taken over by a newer run."""
@@ -36,19 +34,22 @@ class Counts:
     lost: int = 0
     named: dict[str, int] = field(default_factory=dict)
     """What segments count, by name; what the engine itself counts beside it begins with `OWN_COUNTERS`."""
+    causes: Causes = field(default=(), compare=False)
+    """Why records became dead letters or were skipped: a comment on the numbers."""
 
     def __add__(self, other: Counts) -> Counts:
         names = self.named.keys() | other.named.keys()
         return Counts(
             **{name: getattr(self, name) + getattr(other, name) for name in _OWN_COUNTS},
             named={name: self.named.get(name, 0) + other.named.get(name, 0) for name in sorted(names)},
+            causes=merged((*self.causes, *other.causes)),
         )
 
     def copy(self) -> Counts:
-        return dataclasses.replace(self, named=dict(self.named))
+        return dataclasses.replace(self, named=dict(self.named), causes=merged(self.causes))
 
 
-_OWN_COUNTS = tuple(each.name for each in dataclasses.fields(Counts) if each.name != "named")
+_OWN_COUNTS = tuple(each.name for each in dataclasses.fields(Counts) if each.name not in ("named", "causes"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ class StoredProgress(Document):
     """Spans of the range that were completed before this run."""
     seconds: float = 0.0
     """How long records have been read and handled."""
+    is_detailed: bool = False
+    """Whether counters, causes and the whole reason are in the details group."""
 
     def is_of(self, run_key: str, number: int) -> bool:
         """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too."""
@@ -104,18 +107,6 @@ class StoredProgress(Document):
     def is_in(self, topic_id: str, origin: Origin) -> bool:
         """Whether what it says is true of a topic, and of the runs that follow each other from an origin."""
         return (self.topic_id, self.origin) == (topic_id, origin)
-
-    def to_metadata(self) -> str:
-        full = self.reason
-        # The last resort is shorter than the `null` of a range that goes on.
-        for reason in (full and full[:STOP_REASON_CHARACTERS], full and full[:100], full and full[:20], full and "?"):
-            text = dataclasses.replace(self, reason=reason).to_text()
-            if len(text.encode()) <= METADATA_BYTES:
-                return text
-        raise DocumentError(
-            f"the run key {self.run_key[:80]!r}... makes offset metadata of {len(text.encode())} bytes, "
-            f"and the broker takes {METADATA_BYTES}: use a shorter DAG id, run id or task id"
-        )
 
 
 @dataclass(frozen=True, slots=True)

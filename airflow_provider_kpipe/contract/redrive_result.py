@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+from airflow_provider_kpipe.contract.causes import Causes, merged
 from airflow_provider_kpipe.contract.progress import OWN_COUNTERS, PartitionProgress
 from airflow_provider_kpipe.contract.redrive import COUNTERS, OUTCOMES, RedriveOrder, RedriveTarget
 from airflow_provider_kpipe.contract.strict_json import Document
@@ -46,6 +47,8 @@ class PartitionRedrive:
     outcomes: Mapping[str, int]
     counted: Mapping[str, int] = field(default_factory=dict)
     """What segments counted, by name."""
+    causes: Causes = ()
+    """Why records became dead letters again."""
 
     @classmethod
     def of(cls, progress: PartitionProgress) -> PartitionRedrive:
@@ -62,6 +65,7 @@ class PartitionRedrive:
             dead_lettered=counts.dead_lettered,
             outcomes={outcome: counts.named.get(counter, 0) for outcome, counter in COUNTERS.items()},
             counted={name: count for name, count in counts.named.items() if not name.startswith(OWN_COUNTERS)},
+            causes=counts.causes,
         )
 
 
@@ -87,6 +91,8 @@ class RedriveResult(Document):
     samples: tuple[Sample, ...]
     counted: Mapping[str, int] = field(default_factory=dict)
     """What segments counted, in all partitions."""
+    causes: Causes = ()
+    """Why records became dead letters again, in all partitions."""
 
     @classmethod
     def of(
@@ -117,4 +123,5 @@ class RedriveResult(Document):
             pipelines=pipelines or {},
             samples=tuple(samples),
             counted=dict(counted),
+            causes=merged(cause for one in each for cause in one.causes),
         )

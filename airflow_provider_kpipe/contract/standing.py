@@ -37,8 +37,9 @@ class Held:
     """The text that the mark was read from, or that somebody else has put there."""
 
     @classmethod
-    def of(cls, offset: int, metadata: str | None, leader_epoch: int = NO_EPOCH) -> Held:
-        return cls(offset, CommitMark.read_text(metadata), leader_epoch, metadata or "")
+    def of(cls, offset: int, metadata: str | None, leader_epoch: int = NO_EPOCH, where: str = "") -> Held:
+        """Read what lies beside an offset; `where` is whose it is, for an error."""
+        return cls(offset, CommitMark.read_text(metadata, where), leader_epoch, metadata or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, published_group_of
+from airflow_provider_kpipe.contract.metadata import as_text
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.publishing import MovedError, Target, is_untouched, target_of
@@ -134,7 +135,9 @@ def _remembered(plan: Plan, targets: Mapping[int, Target], before: Mapping[int, 
 def _positions(plan: Plan, targets: Mapping[int, Target]) -> list[TopicPartition]:
     epochs = {each.partition: each.leader_epoch for each in plan.ranges}
     return [
-        TopicPartition(plan.topic, partition, target.offset, target.mark.to_text(), leader_epoch=epochs[partition])
+        TopicPartition(
+            plan.topic, partition, target.offset, as_text(target.mark.to_json()), leader_epoch=epochs[partition]
+        )
         for partition, target in targets.items()
     ]
 

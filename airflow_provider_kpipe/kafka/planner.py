@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+from airflow_provider_kpipe.contract.metadata import METADATA_BYTES, most_spans
 from airflow_provider_kpipe.contract.offsets import (
     NO_EPOCH,
     At,
@@ -107,13 +108,20 @@ def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[Pa
     )
 
 
-def cut(ranges: Sequence[PartitionRange]) -> tuple[PartitionRange, ...]:
-    """Cut what is long, so that several tasks share a hot partition."""
+def cut(ranges: Sequence[PartitionRange], metadata_bytes: int = METADATA_BYTES) -> tuple[PartitionRange, ...]:
+    """Cut what is long, so that several tasks share a hot partition.
+
+    A run that stops half-way leaves a span of completed offsets for each piece but the first. Where they would not fit
+    beside an offset any more, a range is cut into fewer pieces, or into none: it closes the gaps one after another.
+    """
     longest = max(SHORTEST_PIECE, ceil(sum(map(len, ranges)) / MOST_PIECES))
-    return tuple(_in_pieces(each, ceil(len(each) / longest)) if len(each) > longest else each for each in ranges)
+    room = most_spans(metadata_bytes)
+    return tuple(_in_pieces(each, min(ceil(len(each) / longest), 1 + room - len(each.done))) for each in ranges)
 
 
 def _in_pieces(planned: PartitionRange, pieces: int) -> PartitionRange:
+    if pieces <= 1:
+        return planned
     size = ceil(len(planned) / pieces)
     return replace(planned, cuts=tuple(range(planned.start + size, planned.end, size)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, backfill_group_of
+from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH, At, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
@@ -36,6 +37,7 @@ def make_plan(
         moments = [limit.timestamp_ms for limit in (wishes.start, wishes.end) if isinstance(limit, At)]
         ends = positions.ends(topic, source.isolation_level)
         latest = {partition: end.offset for partition, end in ends.items()}
+        metadata_bytes = positions.metadata_bytes(topic)
         snapshot = Snapshot(
             topic=topic.name,
             earliest=positions.earliest(topic, source.isolation_level),
@@ -45,6 +47,7 @@ def make_plan(
             published=published or {},
             leader_epochs={partition: end.leader_epoch for partition, end in ends.items()},
         )
+    check_metadata(metadata_bytes)
     check_owner(pipeline, snapshot.facts)
     highest = max((facts.highest_number for facts in snapshot.facts.values()), default=0)
     number = 0 if dry_run else draw_number(settings, working_group, topic.name, above=highest)
@@ -53,7 +56,7 @@ def make_plan(
     if wishes.continues_group:
         check_not_truncated(settings, group, snapshot, ranges)
     if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
-        ranges = cut(ranges)
+        ranges = cut(ranges, metadata_bytes)
     publishes = publish and not wishes.continues_group
     if publishes:
         check_publishing(group, snapshot, ranges)
@@ -71,8 +74,18 @@ def make_plan(
         created_at=created_at,
         topic_partitions=len(topic.partitions),
         ranges=ranges,
+        metadata_bytes=metadata_bytes,
         owner=pipeline.owner,
     )
+
+
+def check_metadata(most: int) -> None:
+    """Refuse a broker that takes less beside an offset than where a run stands."""
+    if most < LEAST_METADATA_BYTES:
+        raise PlanError(
+            f"the brokers' offset.metadata.max.bytes is {most}, and progress has to be stored beside offsets: "
+            f"raise it to {LEAST_METADATA_BYTES} or more"
+        )
 
 
 def check_owner(pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
+from airflow_provider_kpipe.contract.details import Details, with_details
+from airflow_provider_kpipe.contract.kafka_names import details_group_of
+from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
@@ -18,6 +22,7 @@ from airflow_provider_kpipe.contract.standing import Held, Stored, progress_of
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
 
+log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
@@ -52,16 +57,18 @@ class GroupOffset:
     offset: int
     metadata: str | None
     leader_epoch: int = NO_EPOCH
+    where: str = field(default="", compare=False)
+    """Whose offset it is, for an error."""
 
     @property
     def held(self) -> Held:
         """As what a checkpoint has committed, or somebody else."""
-        return Held.of(self.offset, self.metadata, self.leader_epoch)
+        return Held.of(self.offset, self.metadata, self.leader_epoch, self.where)
 
     @property
     def stored(self) -> Stored | None:
         """As what a run has stored, if it is that."""
-        progress = StoredProgress.read_text(self.metadata)
+        progress = StoredProgress.read_text(self.metadata, self.where)
         return None if progress is None else Stored(self.offset, progress, leader_epoch=self.leader_epoch)
 
 
@@ -124,7 +131,10 @@ class Positions:
         )
         return {
             each.partition: GroupOffset(
-                each.offset, each.metadata, NO_EPOCH if each.leader_epoch is None else each.leader_epoch
+                each.offset,
+                each.metadata,
+                NO_EPOCH if each.leader_epoch is None else each.leader_epoch,
+                f"partition {each.partition} in group {group!r}",
             )
             for each in answers
             if each.offset >= 0
@@ -161,7 +171,10 @@ class Positions:
     def stored(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, Stored]:
         """What runs have stored in one of their groups."""
         held = self.group_offsets(group, topic, partitions)
-        return {partition: stored for partition, each in held.items() if (stored := each.stored) is not None}
+        found = {partition: stored for partition, each in held.items() if (stored := each.stored) is not None}
+        detailed = [partition for partition, each in found.items() if each.progress.is_detailed]
+        details = self.group_offsets(details_group_of(group), topic, detailed) if detailed else {}
+        return {**found, **{each: _detailed(found[each], details.get(each)) for each in detailed}}
 
     def members(self, group: str) -> list[str]:
         """Client ids of the consumers that are in the group now."""
@@ -176,6 +189,23 @@ class Positions:
                 return []
             raise
         return [f"{member.client_id} on {member.host}" for member in described.members]
+
+    def metadata_bytes(self, topic: Topic) -> int:
+        """How much the broker takes beside an offset; how much it takes by default, if this user may not know."""
+
+        def question(admin: AdminClient, seconds: float) -> Mapping[ConfigResource, Future[dict[str, ConfigEntry]]]:
+            brokers = admin.list_topics(topic.name, timeout=seconds).brokers
+            resource = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
+            return admin.describe_configs([resource], request_timeout=seconds)
+
+        try:
+            (found,) = self.cluster.ask_admin(question, "about its settings").values()
+        except KpipeError as error:
+            if error.retriable:
+                raise
+            log.debug("the broker's offset.metadata.max.bytes is not known: %s", error)
+            return METADATA_BYTES
+        return int(found["offset.metadata.max.bytes"].value or METADATA_BYTES)
 
     def _list(self, topic: str, partitions: Iterable[int], spec: OffsetSpec, isolation_level: str) -> dict[int, int]:
         found = self._results(topic, partitions, spec, isolation_level)
@@ -206,6 +236,11 @@ class Positions:
                     "in the pipeline"
                 ) from cause
             raise
+
+
+def _detailed(stored: Stored, held: GroupOffset | None) -> Stored:
+    details = Details.read_text(held.metadata, held.where) if held else None
+    return replace(stored, progress=with_details(stored.progress, details))
 
 
 def _committed(consumer: Consumer, asked: list[TopicPartition], seconds: float) -> list[TopicPartition]:

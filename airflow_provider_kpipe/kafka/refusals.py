@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
+from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
 from airflow_provider_kpipe.exceptions import (
     ConnectionSettingsError,
     KafkaUnavailableError,
@@ -59,6 +60,7 @@ _REMEDIES = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "allow the connection's user to describe the topic, and to read or write it "
     "as the pipeline does (ACLs)",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "see that the topic is there, with all its partitions",
+    KafkaError.OFFSET_METADATA_TOO_LARGE: f"raise the brokers' offset.metadata.max.bytes to {METADATA_BYTES} or more",
     KafkaError._AUTO_OFFSET_RESET: "the topic does not hold these records (any more): start a new run",
 }
 

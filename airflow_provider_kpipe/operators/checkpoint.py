@@ -95,9 +95,11 @@ class KpipeCheckpointOperator(BaseOperator):
                 each.counts.dead_lettered,
             )
         counted = asdict(checkpoint.totals)
-        named = counted.pop("named")
+        named, _ = counted.pop("named"), counted.pop("causes")
         self.log.info(
             "all of %r: %s",
             checkpoint.topic,
             ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in (*counted.items(), *named.items())),
         )
+        for cause in checkpoint.totals.causes:
+            self.log.info("could not pass: %s", cause.shown(checkpoint.topic))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_kpipe.contract.clean_text import cleaned_json
+from airflow_provider_kpipe.contract.metadata import shortened
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import StalePlanError
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
 
 
 def run_key_of(context: Context) -> str:
-    """Names one run of one pipeline: the same on every try and after every clear."""
+    """Names one run of one pipeline: the same on every try and after every clear.
+
+    Ids that are long together are shortened, as the key is stored beside each offset.
+    """
     instance = context["ti"]
     map_index = instance.map_index
     mapped = f"[{map_index}]" if map_index is not None and map_index >= 0 else ""
-    return f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{mapped}"
+    return shortened(f"{instance.dag_id}/{instance.run_id}/{instance.task_id}{mapped}")
 
 
 def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:

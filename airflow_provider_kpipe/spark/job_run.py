@@ -75,7 +75,7 @@ class JobRun:
             else:
                 self._submit(show)
                 progress = positions.progress(self._job.plan)
-        log.info("Run %s:\n%s", self._job.plan.run_key, table(progress))
+        log.info("Run %s:\n%s", self._job.plan.run_key, table(progress, self._job.plan.topic))
         return progress
 
     def check(self, progress: Sequence[PartitionProgress]) -> None:

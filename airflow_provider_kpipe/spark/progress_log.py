@@ -11,6 +11,7 @@ from itertools import chain, repeat
 from types import TracebackType
 from typing import Self, TypeAlias
 
+from airflow_provider_kpipe.contract.causes import merged
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.strict_json import DocumentError
@@ -106,8 +107,8 @@ class ProgressLog:
         )
 
 
-def table(progress: Sequence[PartitionProgress]) -> str:
-    """The state of every partition, for the end of a task log."""
+def table(progress: Sequence[PartitionProgress], topic: str) -> str:
+    """The state of every partition, and why records could not pass, for the end of a task log."""
     head = ("partition", "start", "end", "stored", "state", "read", "written", "dead", "filtered", "lost", "records/s")
     rows = [
         (
@@ -127,4 +128,5 @@ def table(progress: Sequence[PartitionProgress]) -> str:
     ]
     cells = [head, *([str(cell) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+    return "\n".join([*lines, *(each.shown(topic) for each in merged(chain(*(p.counts.causes for p in progress))))])

@@ -56,7 +56,11 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
 
 def group_reader(settings: Settings, plan: Plan, slot: int) -> Consumer:
     """Reads what is stored for the pieces of a slot; it never joins their group."""
-    group = plan.progress_group(slot)
+    return reader_of(settings, plan.progress_group(slot))
+
+
+def reader_of(settings: Settings, group: str) -> Consumer:
+    """Reads what a group holds, and never joins it."""
     return Consumer({**client_settings({"log_level": 3, **settings}), "group.id": group, "enable.auto.commit": False})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -13,8 +13,9 @@ from airflow_provider_kpipe.contract.redrive import written_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
+from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError, needing
-from kpipe_engine.ownership import Ownership
+from kpipe_engine.ownership import Ownership, Positions
 from kpipe_engine.source import Source
 
 STORE_SECONDS = 30.0
@@ -36,7 +37,7 @@ class Delivery(Protocol):
     def begin(self) -> None:
         """Start a chunk."""
 
-    def store(self, positions: list[TopicPartition]) -> None:
+    def store(self, positions: Positions) -> None:
         """Await every acknowledgement of the chunk, then make its offsets the stored ones."""
 
     def renew(self, kind: type[Acknowledgements]) -> None:
@@ -50,7 +51,13 @@ class ExactlyOnce:
     """A chunk is one transaction: outputs, dead letters and the stored offset are seen together or not at all."""
 
     def __init__(
-        self, settings: Settings, job: Job, first: PartitionRange, source: Source, admission: Admission
+        self,
+        settings: Settings,
+        job: Job,
+        first: PartitionRange,
+        source: Source,
+        details: DetailsGroup,
+        admission: Admission,
     ) -> None:
         self._admission = admission
         self._needs = {
@@ -67,6 +74,7 @@ class ExactlyOnce:
         }
         self._topic = job.output_topic
         self._written = written_topics(job.pipeline, job.redrive) if job.redrive else job.pipeline.written_topics
+        self._details = details
         self._group = source.consumer.consumer_group_metadata()
         self.acks = Acknowledgements(self._settings, self._topic, self._admission)
 
@@ -94,7 +102,7 @@ class ExactlyOnce:
             raise ChunkFailedError("a connection to the broker was lost since the producer was opened")
         self.acks.producer.begin_transaction()
 
-    def store(self, positions: list[TopicPartition]) -> None:
+    def store(self, positions: Positions) -> None:
         try:
             self.acks.wait()
         except ChunkDroppedError:
@@ -118,9 +126,11 @@ class ExactlyOnce:
                     "docker/README.md, then run again"
                 ) from failure
 
-    def _commit(self, producer: Producer, positions: list[TopicPartition]) -> None:
-        if positions:
-            producer.send_offsets_to_transaction(positions, self._group)
+    def _commit(self, producer: Producer, positions: Positions) -> None:
+        if positions.details:
+            producer.send_offsets_to_transaction(positions.details, self._details.metadata())
+        if positions.progress:
+            producer.send_offsets_to_transaction(positions.progress, self._group)
         producer.commit_transaction()
 
     def close(self) -> None:
@@ -137,11 +147,13 @@ class AtLeastOnce:
         first: PartitionRange,
         source: Source,
         ownership: Ownership,
+        details: DetailsGroup,
         admission: Admission,
     ) -> None:
         self._admission = admission
         self._settings = producer_settings(settings, job.pipeline.destination)
         self._topic = job.output_topic
+        self._details = details
         self._source = source
         self._ownership = ownership
         self._needs = {"group": job.plan.progress_group(first.slot), "topic": job.plan.topic}
@@ -162,15 +174,18 @@ class AtLeastOnce:
     def begin(self) -> None:
         """Nothing marks the start of a chunk here."""
 
-    def store(self, positions: list[TopicPartition]) -> None:
+    def store(self, positions: Positions) -> None:
         self.acks.wait()
-        if not positions:
+        if not positions.progress:
             return
         # Nothing fences us here: that somebody has taken a partition over has to be looked for.
-        if lost := self._ownership.lost([each.partition for each in positions]):
+        if lost := self._ownership.lost([each.partition for each in positions.progress]):
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
+        if positions.details:
+            # First: progress that says that there are some may not be without them.
+            self._details.commit(positions.details, STORE_SECONDS)
         with needing(**self._needs):
-            results = self._source.commit(positions, STORE_SECONDS)
+            results = self._source.commit(positions.progress, STORE_SECONDS)
         for result in results:
             if result.error is not None:
                 raise ChunkFailedError(
@@ -187,8 +202,9 @@ def choose_delivery(
     first: PartitionRange,
     source: Source,
     ownership: Ownership,
+    details: DetailsGroup,
     admission: Admission,
 ) -> Delivery:
     if job.pipeline.delivery == "exactly_once":
-        return ExactlyOnce(settings, job, first, source, admission)
-    return AtLeastOnce(settings, job, first, source, ownership, admission)
+        return ExactlyOnce(settings, job, first, source, details, admission)
+    return AtLeastOnce(settings, job, first, source, ownership, details, admission)

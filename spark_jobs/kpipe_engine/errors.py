@@ -87,6 +87,7 @@ def needing(**names: str) -> Iterator[None]:
         yield
     except KafkaException as failure:
         stop_if_forbidden(failure.args[0], **names)
+        _stop_if_too_much(failure.args[0])
         raise
 
 
@@ -108,6 +109,15 @@ def reason_of(failure: Exception) -> str:
             "can reach them, then run again"
         )
     return str(failure)
+
+
+def _stop_if_too_much(error: KafkaError) -> None:
+    if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
+        raise PartitionStoppedError(
+            f"the broker takes less beside an offset than the plan counted on ({error.str()}): make its "
+            "offset.metadata.max.bytes what it was, or let the connection's user describe the cluster's settings, so "
+            "that a new plan knows it"
+        )
 
 
 def may_be_fenced(error: KafkaError) -> bool:

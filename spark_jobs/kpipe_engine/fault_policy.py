@@ -6,11 +6,12 @@ import pkgutil
 from collections.abc import Callable
 from typing import get_args
 
+from airflow_provider_kpipe.contract.causes import Cause, merged
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.record import Origin, Record, SourceMessage
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage, coordinates
 from kpipe_engine.dead_letters import DeadLetters, cannot_read
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 from kpipe_engine.run_watch import RunWatch
@@ -33,9 +34,11 @@ class FaultPolicy:
             self._watch.allow_fault(as_dead_letter=True)
             self._dead_letters.take(message, fault)
             counts.dead_lettered += 1
+            _note(message, fault, counts)
         elif action == "skip":
             self._watch.allow_fault(as_dead_letter=False)
             counts.skipped += 1
+            _note(message, fault, counts)
         elif action == "stop_pipeline":
             raise PipelineStoppedError(_named(message, fault), message.offset())
         elif action == "stop_partition":
@@ -46,6 +49,16 @@ class FaultPolicy:
                 f"{', '.join(map(repr, get_args(FaultAction)))}",
                 message.offset(),
             )
+
+
+def _note(message: SourceMessage, fault: Fault, counts: Counts) -> None:
+    for known in counts.causes:
+        # What comes nearly always takes no further call.
+        if known.exception_class == fault.exception_class and known.component == fault.component:
+            known.count += 1
+            return
+    _topic, partition, offset = coordinates(message)
+    counts.causes = merged((*counts.causes, Cause.of(fault, partition, offset)))
 
 
 def choose_fault_policy(job: Job, dead_letters: DeadLetters, watch: RunWatch) -> FaultPolicy:

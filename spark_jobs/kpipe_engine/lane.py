@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
-from airflow_provider_kpipe.contract.completed_offsets import Span, Spans
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span, Spans
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
@@ -52,7 +52,7 @@ class Lane:
     def take_over(self, done: Iterable[Span], counts: Counts) -> None:
         """The pieces of the run before are settled. What they have done needs no reading."""
         self.unsettled = None
-        self.done = (*self.done, *(span for span in done if span not in self.done))
+        self.done = CompletedOffsets(-1, (*self.done, *done)).beyond
         self.inherited += counts
 
     def advance(self, next_offset: int) -> None:

@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from airflow_provider_kpipe.contract.completed_offsets import Span
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.details import fit, with_details
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.metadata import most_spans
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, Pieces, StoredProgress
 from airflow_provider_kpipe.contract.standing import Stored, completed_in_pieces, is_published, progress_of, take_on
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, client_settings, group_reader, let_go
+from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import needing
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
+
+
+class Positions(NamedTuple):
+    """What is stored together: offsets with the progress beside them, and where that did not fit, the details."""
+
+    progress: list[TopicPartition]
+    details: list[TopicPartition]
 
 
 class Ownership:
@@ -40,12 +51,14 @@ class Ownership:
         if self._slot == 0:
             for lane in lanes:
                 with _left_if_unreadable(lane):
-                    self._first(lane, _stored_in(held[lane.partition]))
+                    self._first(lane, self._stored(held[lane.partition], self._slot))
             return [lane for lane in lanes if lane.is_ours and lane.unsettled]
         claims = self._held([lane.partition for lane in lanes], 0)
         for lane in lanes:
             with _left_if_unreadable(lane):
-                lane.go_on(self._further(lane, _stored_in(held[lane.partition]), _stored_in(claims[lane.partition])))
+                found = self._stored(held[lane.partition], self._slot)
+                lane.go_on(self._further(lane, found, _stored_in(claims[lane.partition])))
+            self._stop_if_crowded(lane)
         return []
 
     def look_again(self, lanes: Sequence[Lane]) -> None:
@@ -59,6 +72,7 @@ class Ownership:
                 found = self._pieces(lane, unsettled)
                 untold = (each.progress.counts for each in found if self._is_untold(lane, unsettled, each.progress))
                 lane.take_over(self._completed(lane, found), sum(untold, Counts()))
+            self._stop_if_crowded(lane)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
@@ -73,18 +87,17 @@ class Ownership:
             # Whoever looks again gets to know why.
             return True
 
-    def positions(self, lanes: Iterable[Lane]) -> list[TopicPartition]:
+    def positions(self, lanes: Iterable[Lane]) -> Positions:
         """What is stored for each: its offset, and our lease on it."""
-        return [
-            TopicPartition(
-                self._plan.topic,
-                lane.partition,
-                lane.handled,
-                lane.to_store(self._plan, self._lease).to_metadata(),
-                leader_epoch=lane.range.leader_epoch,
-            )
-            for lane in lanes
-        ]
+        positions = Positions([], [])
+        for lane in lanes:
+            where = self._plan.topic, lane.partition, lane.handled
+            fitted = fit(lane.to_store(self._plan, self._lease), self._plan.metadata_bytes)
+            epoch = lane.range.leader_epoch
+            positions.progress.append(TopicPartition(*where, fitted.progress, leader_epoch=epoch))
+            if fitted.details is not None:
+                positions.details.append(TopicPartition(*where, fitted.details))
+        return positions
 
     def _first(self, lane: Lane, found: Stored | None) -> None:
         unsettled = None
@@ -94,6 +107,17 @@ class Ownership:
             found = replace(found, pieces=tuple(self._completed(lane, pieces)))
         committed = self._committed.get(lane.partition)
         lane.go_on(take_on(lane.range, self._plan, self._lease, found, committed), unsettled)
+        self._stop_if_crowded(lane)
+
+    def _stop_if_crowded(self, lane: Lane) -> None:
+        """The plan left room for what its pieces leave behind. A run that was at work beside it may have taken it."""
+        spans, room = CompletedOffsets(-1, lane.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
+        if lane.works and lane.pieces > 1 and len(spans) + lane.pieces - 1 > room:
+            lane.end(
+                "stopped",
+                f"runs that stopped half-way have left {len(spans)} spans of completed offsets, and those of "
+                f"{lane.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
+            )
 
     def _unsettled(self, found: StoredProgress) -> Pieces | None:
         if found.unsettled is not None:
@@ -119,7 +143,8 @@ class Ownership:
 
     def _pieces(self, lane: Lane, of: Pieces) -> list[Stored]:
         """What is stored beyond the first piece, whoever has stored it."""
-        held = (_stored_in(self._held([lane.partition], slot)[lane.partition]) for slot in range(1, of.count))
+        slots = range(1, of.count)
+        held = (self._stored(self._held([lane.partition], slot)[lane.partition], slot) for slot in slots)
         return [each for each in held if each is not None]
 
     def _completed(self, lane: Lane, pieces: Sequence[Stored]) -> list[Span]:
@@ -143,6 +168,14 @@ class Ownership:
                     producer.init_transactions(ANSWER_SECONDS)
             finally:
                 let_go(producer)
+
+    def _stored(self, held: TopicPartition, slot: int) -> Stored | None:
+        """What is stored for a partition, and what did not fit beside the offset."""
+        found = _stored_in(held)
+        if found is None or not found.progress.is_detailed:
+            return found
+        details = DetailsGroup(self._settings.source, self._plan, slot).read(held.partition)
+        return replace(found, progress=with_details(found.progress, details))
 
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """What the group of a slot holds."""

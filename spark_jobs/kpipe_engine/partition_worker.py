@@ -18,6 +18,7 @@ from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
 from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.destination import Destination
+from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import (
     BudgetExceededError,
     PartitionStoppedError,
@@ -66,8 +67,9 @@ class PartitionWorker:
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
         self.admission = Admission(self.pause, self.resume, orders)
         self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
+        details = DetailsGroup(settings.source, job.plan, ranges[0].slot)
         self.delivery = choose_delivery(
-            settings.destination, job, ranges[0], self.source, self.ownership, self.admission
+            settings.destination, job, ranges[0], self.source, self.ownership, details, self.admission
         )
         self.events = choose_events(job, settings.destination)
         self.watch = choose_watch(

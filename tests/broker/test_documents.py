@@ -100,7 +100,9 @@ def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
     assert neighbour.complete
     assert ids(bench) == [number for number in range(60) if number % 2 or number < 20]
     for step in (bench.plan, lambda: bench.checkpoint(plan)):
-        with pytest.raises(DocumentError, match=r"StoredProgress\.schema_version is .*, written by kpipe 9\.8\.0"):
+        with pytest.raises(
+            DocumentError, match=r"^partition 0 in group '.*\.kpipe': Stored.*, written by kpipe 9\.8\.0"
+        ):
             step()
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
 
@@ -132,3 +134,17 @@ def test_a_newer_version_that_comes_while_a_run_is_at_work_stops_it(broker: Sand
     assert "written by kpipe 9.8.0" in (progress.reason or "")
     after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     assert (after.offset, after.metadata) == (10, written)
+
+
+def test_a_mark_of_a_newer_version_fails_the_plan_by_name(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    plan = bench.plan()
+    bench.work(plan)
+    bench.checkpoint(plan)
+    group = bench.pipeline.group
+    mark = json.loads(held(bench.bootstrap, group, bench.topic).metadata)
+    newer = json.dumps({**mark, "kpipe": "CommitMark 9.8.0", "schema_version": mark["schema_version"] + 1})
+    hold(bench.bootstrap, group, TopicPartition(bench.topic, 0, 10, newer))
+    with pytest.raises(DocumentError, match=rf"^partition 0 in group '{group}': CommitMark.*written by kpipe 9\.8\.0"):
+        bench.plan()

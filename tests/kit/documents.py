@@ -21,9 +21,11 @@ from airflow_provider_kpipe import (
     RetryPolicy,
     __version__,
 )
+from airflow_provider_kpipe.contract.causes import Cause
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
 from airflow_provider_kpipe.contract.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
+from airflow_provider_kpipe.contract.details import Details, Told
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
@@ -39,7 +41,8 @@ from airflow_provider_kpipe.contract.strict_json import Document
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
-COUNTS = Counts(100, 90, 4, 3, 2, 1, 5, {"orders": 7, "kpipe:redriven": 2})
+CAUSES = (Cause("builtins.ValueError", "orders_pipeline:parse", 4, 0, 17), Cause("KeyError", "kafka", 2, 0, 19))
+COUNTS = Counts(100, 90, 4, 3, 2, 1, 5, {"orders": 7, "kpipe:redriven": 2}, CAUSES)
 PIPELINE = KafkaPipeline(
     name="orders",
     source=KafkaSource("orders", "kafka_a", "read_uncommitted", "skip", "x-correlation"),
@@ -79,6 +82,7 @@ PLAN = Plan(
         PartitionRange(0, 5, 50, 4, (20, 30), ((40, 45),), 0, Origin(2, 4), 7),
         PartitionRange(1, 0, 0, None),
     ),
+    metadata_bytes=2_500,
     owner=PIPELINE.owner,
 )
 REDRIVE = Redrive(
@@ -115,7 +119,9 @@ DOCUMENTS: tuple[Document, ...] = (
         unsettled=Pieces(11, 2),
         done=((40, 45), (47, 48)),
         seconds=1.25,
+        is_detailed=True,
     ),
+    Details("dag/run/plan", 12, "offset 17: no amount", Told({"orders": 7}, CAUSES), Told({"orders": 2}, CAUSES)),
     CommitMark("dag/run/plan", 12, "c2Vzc2lvbg", Origin(2, 4), PIPELINE.owner, ((40, 45),)),
     Checkpoint(
         "dag/run/plan",
@@ -144,13 +150,14 @@ DOCUMENTS: tuple[Document, ...] = (
         outcomes={"redriven": 3},
         written=3,
         dead_lettered=1,
-        partitions=(PartitionRedrive(0, 0, 9, 4, False, "fenced", 4, 3, 1, {"redriven": 3}, {"orders": 3}),),
+        partitions=(PartitionRedrive(0, 0, 9, 4, False, "fenced", 4, 3, 1, {"redriven": 3}, {"orders": 3}, CAUSES),),
         exception_classes={"ValueError": 3},
         pipelines={"orders": 3},
         samples=(
             Sample("orders.dead-0-1", "orders-3-5", "k", "orders", "ValueError", "no amount", "2026-01-31T12:00:01", 1),
         ),
         counted={"orders": 3},
+        causes=CAUSES,
     ),
     Envelope.around(LETTER),
 )

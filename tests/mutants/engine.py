@@ -296,15 +296,15 @@ MUTATIONS = (
     Mutation(
         "store: what somebody has taken over is stored all the same",
         f"{E}/delivery.py",
-        "if lost := self._ownership.lost([each.partition for each in positions]):",
+        "if lost := self._ownership.lost([each.partition for each in positions.progress]):",
         "if lost := self._ownership.lost([]):",
         f"{U}/test_delivery.py",
     ),
     Mutation(
         "store: nobody waits for acknowledgements",
         f"{E}/delivery.py",
-        "        self.acks.wait()\n        if not positions:",
-        "        if not positions:",
+        "        self.acks.wait()\n        if not positions.progress:",
+        "        if not positions.progress:",
         f"{U}/test_delivery.py",
     ),
     Mutation(

@@ -66,6 +66,7 @@ def test_xcom_records_what_became_of_the_records_of_each_partition() -> None:
             "retried": 2,
             "lost": 3,
             "named": {},
+            "causes": [],
         },
     }
 

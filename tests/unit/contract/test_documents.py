@@ -54,7 +54,9 @@ def test_a_document_is_written_as_its_golden_file_has_it(made: Document) -> None
 
 @every_document
 def test_a_golden_file_of_this_version_is_read_as_it_was_written(made: Document) -> None:
-    assert type(made).read_text((GOLDEN / __version__ / name_of(made)).read_text()) == made
+    found = type(made).read_text((GOLDEN / __version__ / name_of(made)).read_text())
+    assert found == made
+    assert found.to_json() == made.to_json()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")

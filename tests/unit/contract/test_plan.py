@@ -31,7 +31,7 @@ def plans(draw: Callable[..., Any]) -> Plan:
         start, length = draw(OFFSETS), draw(OFFSETS)
         ranges.append(PartitionRange(partition, start, start + length, draw(st.none() | OFFSETS)))
     return Plan(
-        run_key=draw(st.text()),
+        run_key=draw(st.text(max_size=20)),
         number=draw(st.integers(0, 2**62)),
         pipeline=draw(st.text()),
         group=draw(st.text()),
@@ -142,7 +142,7 @@ def test_a_partition_has_one_range_in_a_document_too() -> None:
         lambda plan: plan.transactional_ids,
         lambda plan: lay_out(plan, PartitionScaling(), cores=4),
         lambda plan: lay_out(plan, PartitionScaling("parallelize_across_partitions"), cores=4),
-        lambda plan: table([PartitionProgress.not_started(each) for each in plan.ranges]),
+        lambda plan: table([PartitionProgress.not_started(each) for each in plan.ranges], "orders"),
     ],
     ids=["made", "from a document", "blocks", "transactional ids", "tasks", "interleaved tasks", "table"],
 )

@@ -12,13 +12,14 @@ from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination,
 from kpipe_engine import delivery as module
 from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.errors import ChunkFailedError
+from kpipe_engine.ownership import Positions
 
 RANGE = PartitionRange(3, 10, 20, None)
-POSITIONS = [TopicPartition("orders", 3, 15), TopicPartition("orders", 4, 25)]
+POSITIONS = Positions([TopicPartition("orders", 3, 15), TopicPartition("orders", 4, 25)], [])
 
 
 class Kafka:
-    """Source, ownership, admission, acknowledgements and the store in one: notes what is asked of it, in order."""
+    """Source, ownership, details, admission, acknowledgements and the store in one: notes what is asked of it."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
@@ -39,8 +40,9 @@ class Kafka:
         self.calls.append("acknowledged")
 
     def commit(self, *given: Any, **named: Any) -> list[Any]:
-        self.calls.append("stored")
-        return [Stored(each.partition, each.offset, self.refused.get(each.partition)) for each in POSITIONS]
+        # Those of the details are committed by another's method of that name.
+        self.calls.append("stored" if given[0] == POSITIONS.progress else given[0])
+        return [Stored(each.partition, each.offset, self.refused.get(each.partition)) for each in POSITIONS.progress]
 
 
 class Stored:
@@ -59,12 +61,18 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
 
 def opened(kafka: Any, delivery: Delivery) -> Any:
     pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), delivery=delivery)
-    return choose_delivery({}, Job(pipeline, plan_of(RANGE)), RANGE, kafka, kafka, kafka)
+    return choose_delivery({}, Job(pipeline, plan_of(RANGE)), RANGE, kafka, kafka, kafka, kafka)
 
 
 def test_at_least_once_stores_what_is_acknowledged(kafka: Kafka) -> None:
     opened(kafka, "at_least_once").store(POSITIONS)
     assert kafka.calls == ["acknowledged", "stored"]
+
+
+def test_details_are_there_before_the_progress_that_says_so(kafka: Kafka) -> None:
+    details = [TopicPartition("orders", 3, 15, "details")]
+    opened(kafka, "at_least_once").store(POSITIONS._replace(details=details))
+    assert kafka.calls == ["acknowledged", details, "stored"]
 
 
 def test_one_partition_that_is_not_stored_makes_nothing_of_the_chunk(kafka: Kafka) -> None:
@@ -81,5 +89,5 @@ def test_what_was_taken_over_is_not_stored(kafka: Kafka) -> None:
 
 
 def test_a_chunk_without_news_stores_nothing(kafka: Kafka) -> None:
-    opened(kafka, "at_least_once").store([])
+    opened(kafka, "at_least_once").store(Positions([], []))
     assert kafka.calls == ["acknowledged"]

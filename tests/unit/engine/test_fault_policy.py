@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_kpipe.contract.causes import OTHER_KINDS, Cause
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.errors import PartitionStoppedError
@@ -46,3 +47,16 @@ def test_other_faults_are(message: Any, kind: FaultKind, action: str, counted: C
     counts = Counts()
     FaultPolicy(lambda fault, message: action, Letters(), NoWatch()).take(message(7, b"a"), fault(kind), counts)
     assert counts == counted
+    assert counts.causes == (Cause("ValueError", "orders:parse", 1, message(7, b"a").partition(), 7),)
+
+
+def test_the_causes_of_faults_are_counted_by_their_kinds(message: Any) -> None:
+    counts = Counts()
+    policy = FaultPolicy(lambda fault, message: "skip", Letters(), NoWatch())
+    for offset in range(40):
+        error = ValueError("no") if offset % 2 else type(f"Error{offset}", (Exception,), {})()
+        policy.take(message(offset, b"a"), Fault.of(error, "orders:parse", "segment"), counts)
+    assert counts.skipped == sum(each.count for each in counts.causes) == 40
+    most, *others = counts.causes
+    assert (most.exception_class, most.count, most.offset) == ("ValueError", 20, 1)
+    assert others[-1].exception_class == OTHER_KINDS

@@ -9,6 +9,7 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from task_state import TaskState
 
+from airflow_provider_kpipe.contract.causes import Cause
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
@@ -94,6 +95,19 @@ def test_the_log_ends_with_what_was_counted_in_all_partitions(
         "all of 'orders': read 1,500, written 1,400, dead lettered 50, filtered 40, skipped 10, retried 3, lost 0, "
         "read 5, refunds 3 "
     ) in last
+
+
+def test_the_log_says_why_records_could_not_pass(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parts = [Counts(causes=(Cause("ValueError", "orders:parse", 2, at, 17),)) for at in range(2)]
+    answer(checkpoint(*(PartitionCheckpoint(at, 0, 10, 10, True, None, counts) for at, counts in enumerate(parts))))
+    execute(plan((0, 10), (0, 10)).to_json())
+    assert "could not pass: 4 x ValueError in orders:parse, first orders-0 at offset 17" in capfd.readouterr().out
+    recorded = context["ti"].pushed[CHECKPOINT_KEY]["partitions"][1]["counts"]["causes"]
+    assert recorded == [
+        {"exception_class": "ValueError", "component": "orders:parse", "count": 2, "partition": 1, "offset": 17}
+    ]
 
 
 def test_a_run_that_stopped_half_way_is_recorded_and_then_fails_for_good(

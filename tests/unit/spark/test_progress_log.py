@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import pytest
 
+from airflow_provider_kpipe.contract.causes import Cause
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
@@ -149,7 +150,7 @@ def test_the_table_shows_every_partition_with_its_state_in_aligned_columns(plan:
         PartitionProgress(stopped, 1_150, Counts(150, 150, 0, 0, 0, 0, 7), reason="fenced"),
         PartitionProgress(empty, 5, Counts(), started=False),
     ]
-    lines = table(progress).split("\n")
+    lines = table(progress, "orders").split("\n")
     assert [line.split() for line in lines] == [
         ["partition", "start", "end", "stored", "state", "read", "written", "dead", "filtered", "lost", "records/s"],
         ["0", "0", "100", "100", "complete", "100", "90", "4", "6", "0", "2,000"],
@@ -159,9 +160,18 @@ def test_the_table_shows_every_partition_with_its_state_in_aligned_columns(plan:
     assert len({len(line) for line in lines}) == 1
 
 
+def test_the_table_ends_with_why_records_could_not_pass_in_all_partitions(plan: Plan) -> None:
+    causes = [(Cause("ValueError", "orders:parse", 2, 0, 17),), (Cause("ValueError", "orders:parse", 3, 1, 9),)]
+    progress = [
+        PartitionProgress(each, 10, Counts(causes=found)) for each, found in zip(plan.ranges, causes, strict=False)
+    ]
+    *_, last = table(progress, "orders").split("\n")
+    assert last == "5 x ValueError in orders:parse, first orders-0 at offset 17"
+
+
 def test_a_table_of_nothing_is_its_head() -> None:
-    assert table([]).split()[0] == "partition"
-    assert "\n" not in table([])
+    assert table([], "orders").split()[0] == "partition"
+    assert "\n" not in table([], "orders")
 
 
 def test_what_has_moved_is_shown_elsewhere_too(plan: Plan, watch: Watch) -> None:
