@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from tests.mutants import airflow, contract, engine
+from tests.mutants import airflow, contract, engine, positions
 from tests.mutants.mutation import Mutation
 
-MUTATIONS: tuple[Mutation, ...] = (*contract.MUTATIONS, *engine.MUTATIONS, *airflow.MUTATIONS)
+MUTATIONS: tuple[Mutation, ...] = (
+    *contract.MUTATIONS,
+    *positions.MUTATIONS,
+    *engine.MUTATIONS,
+    *airflow.MUTATIONS,
+)
 
 MOST_SURVIVORS = 3
 SURVIVORS: dict[str, str] = {}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.offsets import (
     At,
     Committed,
@@ -16,6 +17,7 @@ from airflow_provider_kpipe.contract.offsets import (
     OffsetLimit,
     PartitionRange,
 )
+from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges, share_fairly
@@ -72,6 +74,21 @@ def test_who_gets_less_than_wanted_gets_as_much_as_anybody(wanted: dict[int, int
 
 def test_what_a_small_partition_leaves_goes_to_the_others() -> None:
     assert share_fairly({0: 10, 1: 1_000, 2: 1_000}, 100) == {0: 10, 1: 45, 2: 45}
+
+
+def test_records_that_have_left_the_log_take_nothing_of_a_cap() -> None:
+    found = snapshot(facts=held(p0=30, p1=20))
+    assert ranges(Wishes(partitions=(0,), max_records=10), found) == {0: (30, 110)}
+    assert ranges(Wishes(partitions=(0,), max_records_per_partition=10), found) == {0: (30, 110)}
+
+
+def test_a_backfill_reads_again_what_runs_have_done_beyond_a_gap() -> None:
+    mark = CommitMark("run-1", 1, "id", Origin(1, 100), beyond=((160, 170),))
+    found = snapshot(facts={0: Facts("id", Held(150, mark))})
+    (goes_on,) = plan_ranges(Wishes(partitions=(0,)), found)
+    (backfill,) = plan_ranges(Wishes(start=Explicit({0: 150}), partitions=(0,)), found, number=7)
+    assert (goes_on.done, goes_on.origin) == (((160, 170),), Origin(1, 100))
+    assert (backfill.done, backfill.origin) == ((), Origin(7))
 
 
 STARTS: list[tuple[OffsetLimit, dict[int, tuple[int, int]]]] = [

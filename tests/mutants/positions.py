@@ -1,0 +1,270 @@
+"""Where a partition stands: planned, taken on, and committed."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import ENGINE, PACKAGE, Mutation
+
+STANDING = f"{PACKAGE}/contract/standing.py"
+PUBLISHING = f"{PACKAGE}/contract/publishing.py"
+PLANNER = f"{PACKAGE}/kafka/planner.py"
+COMMITTER = f"{PACKAGE}/kafka/committer.py"
+OWNERSHIP = f"{ENGINE}/ownership.py"
+
+PURE = "tests/unit/contract/test_standing.py"
+PUBLISHED = "tests/unit/contract/test_publishing.py"
+PLANNED = "tests/unit/kafka/test_planner.py"
+COMMITTED = "tests/broker/test_committer.py"
+TAKEN_ON = "tests/broker/test_ownership.py"
+IN_PIECES = "tests/broker/test_pieces.py"
+
+MUTATIONS = (
+    # Planned
+    Mutation(
+        "planner: a big partition starves a small one",
+        PLANNER,
+        "shares[name] = min(amount, left // (len(wanted) - rank))",
+        "shares[name] = min(amount, left)",
+        PLANNED,
+    ),
+    Mutation(
+        "planner: what the log no longer holds takes a share of the cap",
+        PLANNER,
+        "readable = {each: min(max(start, snapshot.earliest[each]), ends[each]) for each, start in starts.items()}",
+        "readable = dict(starts)",
+        PLANNED,
+    ),
+    Mutation(
+        "planner: a moment may lie beyond the end that was seen",
+        PLANNER,
+        "return min(snapshot.at[timestamp_ms][partition], snapshot.latest[partition])",
+        "return snapshot.at[timestamp_ms][partition]",
+        PLANNED,
+    ),
+    Mutation(
+        "planner: a start below the log is taken",
+        PLANNER,
+        "if isinstance(wishes.start, Explicit) and start < first:",
+        "if isinstance(wishes.start, Explicit) and start < 0:",
+        PLANNED,
+    ),
+    Mutation(
+        "planner: an end above the log is taken",
+        PLANNER,
+        "if isinstance(wishes.end, Explicit) and end > after_last:",
+        "if isinstance(wishes.end, Explicit) and end > 2**63:",
+        PLANNED,
+    ),
+    Mutation(
+        "planner: a group above the log is believed",
+        PLANNER,
+        "if isinstance(wishes.start, Committed) and start > after_last:",
+        "if isinstance(wishes.start, Committed) and start > 2**63:",
+        PLANNED,
+    ),
+    Mutation(
+        "planner: a backfill passes over what the group's runs have done",
+        PLANNER,
+        "done=standings[partition].done if wishes.continues_group else (),",
+        "done=standings[partition].done,",
+        PLANNED,
+    ),
+    # Where a partition stands
+    Mutation(
+        "standing: what was stored before a reset counts",
+        STANDING,
+        "if self.stored and self.stored.progress.is_in(self.topic_id, self.origin) else None",
+        "if self.stored else None",
+        PURE,
+    ),
+    Mutation(
+        "standing: a topic that was re-created is the one of the mark",
+        STANDING,
+        "return mark if mark and mark.topic_id == self.topic_id else None",
+        "return mark",
+        PURE,
+    ),
+    Mutation(
+        "standing: what a run has stored without a checkpoint is read again",
+        STANDING,
+        "        completed.add(start, current.offset)\n",
+        "",
+        PURE,
+    ),
+    Mutation(
+        "standing: what pieces have done is read again",
+        STANDING,
+        "        _add(completed, (*current.pieces, *current.progress.done))\n",
+        "",
+        PURE,
+    ),
+    Mutation(
+        "standing: a reset to the same offset is no reset",
+        STANDING,
+        "return Origin(1 + max((each.origin.era for each in (stored, published) if each), default=0), base)",
+        "return Origin(max((each.origin.era for each in (stored, published) if each), default=0), base)",
+        PURE,
+    ),
+    Mutation(
+        "take on: a newer run is not heeded",
+        STANDING,
+        "if found.progress.lease > lease:",
+        "if found.progress.lease < lease:",
+        PURE,
+    ),
+    Mutation(
+        "take on: what was stored before a reset is gone on from",
+        STANDING,
+        "    if found.progress.origin != planned.origin:\n        return _from_group(planned, committed)\n",
+        "",
+        PURE,
+    ),
+    Mutation(
+        "take on: a run that was done is done once more when its progress has expired",
+        STANDING,
+        "    if committed is None or committed <= planned.start:\n",
+        "    if True:\n",
+        PURE,
+    ),
+    Mutation(
+        "progress: a newer run that begins behind the range leaves it unfinished",
+        STANDING,
+        "found.progress.start >= planned.end:",
+        "found.progress.start > planned.end:",
+        PURE,
+    ),
+    # Committed
+    Mutation(
+        "publishing: a group is taken back",
+        PUBLISHING,
+        "if progress.next_offset > committed else None",
+        "if progress.next_offset != committed else None",
+        PUBLISHED,
+    ),
+    Mutation(
+        "publishing: what is completed above the offset is forgotten",
+        PUBLISHING,
+        "(*progress.beyond, *before)",
+        "before",
+        PUBLISHED,
+    ),
+    Mutation(
+        "publishing: what a newer run has is committed",
+        PUBLISHING,
+        'if progress.ended == "revoked":',
+        'if progress.ended == "yielded":',
+        PUBLISHED,
+    ),
+    Mutation(
+        "publishing: a group that somebody has moved is moved on",
+        PUBLISHING,
+        "        raise MovedError(_moved(plan, progress, facts))\n    if committed is not None:\n",
+        "    if committed is not None:\n",
+        PUBLISHED,
+    ),
+    Mutation(
+        "publishing: an empty partition of a new group stands nowhere",
+        PUBLISHING,
+        "if not (progress.next_offset > planned.start or progress.complete or followed):",
+        "if not (progress.next_offset > planned.start or followed):",
+        PUBLISHED,
+    ),
+    Mutation(
+        "publishing: a backfill passes over what the group has not read",
+        PUBLISHING,
+        "(committed is not None and committed < planned.start)",
+        "(committed is not None and committed < 0)",
+        PUBLISHED,
+    ),
+    Mutation(
+        "committer: live members are not looked for",
+        COMMITTER,
+        "    if members:\n",
+        "    if members and not plan.group:\n",
+        COMMITTED,
+    ),
+    Mutation(
+        "committer: a quiet partition is forgotten by the broker",
+        COMMITTER,
+        "            offsets.append(_as_it_is(plan, each.range.partition, held))\n",
+        "            pass\n",
+        COMMITTED,
+    ),
+    Mutation(
+        "committer: a reset is not noticed after the first checkpoint",
+        COMMITTER,
+        "    return _positions(plan, targets) + kept\n",
+        "    return kept\n",
+        "tests/broker/test_resets.py",
+    ),
+    Mutation(
+        "offset transaction: what was gathered is dropped",
+        f"{PACKAGE}/kafka/offset_transaction.py",
+        "within(ANSWER_SECONDS, self._producer.commit_transaction)",
+        "within(ANSWER_SECONDS, self._producer.abort_transaction)",
+        COMMITTED,
+    ),
+    Mutation(
+        "sequence: a number is drawn twice",
+        f"{PACKAGE}/kafka/sequence.py",
+        "number = max(held.offset, above, 0) + 1",
+        "number = max(held.offset, above, 1)",
+        "tests/broker/test_sequence.py",
+    ),
+    Mutation(
+        "sequence: one below what is known already is drawn",
+        f"{PACKAGE}/kafka/sequence.py",
+        "number = max(held.offset, above, 0) + 1",
+        "number = max(held.offset, 0) + 1",
+        "tests/broker/test_sequence.py",
+    ),
+    # Taken on
+    Mutation(
+        "ownership: a claim is compared with its task",
+        OWNERSHIP,
+        "return claim is not None and claim.progress.lease.of_attempt == self._lease.of_attempt",
+        "return claim is not None and claim.progress.lease == self._lease",
+        IN_PIECES,
+    ),
+    Mutation(
+        "ownership: pieces of a run before go on beside us",
+        OWNERSHIP,
+        "            if self._fences:\n                self._fence(lane, unsettled.count)\n",
+        "",
+        IN_PIECES,
+    ),
+    Mutation(
+        "ownership: nobody ever takes a partition over",
+        OWNERSHIP,
+        "return [at for at in partitions if self._is_lost(held[at], claims.get(at))]",
+        "return []",
+        TAKEN_ON,
+    ),
+    Mutation(
+        "ownership: of a stop, what it stopped for is not stored",
+        f"{ENGINE}/lane.py",
+        "return self.handled != self.stored or (self.ended is not None and not self._is_told)",
+        "return self.handled != self.stored",
+        "tests/unit/engine/test_lane.py",
+    ),
+    Mutation(
+        "lane: a chunk that is redone ends in front of the record that faults",
+        f"{ENGINE}/lane.py",
+        "max(self.known_faults) + 1 - self.handled",
+        "max(self.known_faults) - self.handled",
+        "tests/unit/engine/test_lane.py",
+    ),
+    Mutation(
+        "plan: the partition alone says who its writer is, and pieces share it",
+        f"{PACKAGE}/contract/kafka_names.py",
+        'return f"{writer}/{slot}" if slot else writer',
+        "return writer",
+        "tests/unit/contract/test_plan.py",
+    ),
+    Mutation(
+        "plan: two ranges of one partition",
+        f"{PACKAGE}/contract/plan.py",
+        "            if partition == following:\n",
+        "            if partition is None:\n",
+        "tests/unit/contract/test_plan.py",
+    ),
+)

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from plans import plan_of
+
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.publishing import MovedError, target_of
+from airflow_provider_kpipe.contract.standing import Facts, Held
+
+TOPIC = "abc"
+ORIGIN = Origin(3, 10)
+PLAN = replace(plan_of(), topic_id=TOPIC, number=2)
+BACKFILL = replace(PLAN, working_group="orders.backfill.run", continues_group=False)
+RANGE = PartitionRange(0, 40, 100, 40, origin=ORIGIN)
+
+
+def facts(offset: int | None, **changes: Any) -> Facts:
+    """A group that a checkpoint of this pipeline has left at an offset."""
+    mark = replace(CommitMark("run-1", 1, TOPIC, ORIGIN, PLAN.owner), **changes)
+    return Facts(TOPIC, None if offset is None else Held(offset, mark))
+
+
+def come(next_offset: int, planned: PartitionRange = RANGE, **more: Any) -> PartitionProgress:
+    return PartitionProgress(planned, next_offset, Counts(), **more)
+
+
+def test_a_run_takes_its_group_to_where_it_has_come_with_what_lies_beyond() -> None:
+    target = target_of(PLAN, come(70, beyond=((80, 90),)), facts(40))
+    assert target is not None
+    assert (target.offset, target.mark.beyond, target.mark.origin) == (70, ((80, 90),), ORIGIN)
+
+
+@pytest.mark.parametrize("committed", [70, 90])
+def test_never_back_nor_to_where_it_stands(committed: int) -> None:
+    assert target_of(PLAN, come(70), facts(committed)) is None
+
+
+def test_what_a_newer_run_has_is_left_to_that_one() -> None:
+    assert target_of(PLAN, come(70, ended="revoked", reason="run newer took it over"), facts(40)) is None
+
+
+def test_a_group_that_somebody_has_moved_is_left_where_it_is() -> None:
+    with pytest.raises(MovedError, match="group 'orders' stood at 40 when the plan was made and is at 20 now"):
+        target_of(PLAN, come(70), Facts(TOPIC, Held(20)))
+
+
+def test_a_group_that_another_pipeline_moves_is_too() -> None:
+    with pytest.raises(MovedError, match="by run run-1 of pipeline 'other'"):
+        target_of(PLAN, come(70), facts(40, owner="other"))
+
+
+@pytest.mark.parametrize(("end", "target"), [(40, 40), (100, None)], ids=["empty", "nothing done"])
+def test_an_empty_partition_of_a_new_group_stands_somewhere_from_then_on(end: int, target: int | None) -> None:
+    planned = replace(RANGE, end=end, committed=None, origin=Origin(1, None))
+    found = target_of(PLAN, come(40, planned, started=False), Facts(TOPIC))
+    assert (found.offset if found else None) == target
+
+
+def test_a_backfill_passes_over_nothing_that_the_group_has_not_read() -> None:
+    with pytest.raises(MovedError):
+        target_of(BACKFILL, come(70), facts(30))
+
+
+@pytest.mark.parametrize(("committed", "target"), [(40, 70), (60, 70), (70, None), (90, None)])
+def test_a_backfill_takes_the_group_forwards_only(committed: int, target: int | None) -> None:
+    found = target_of(BACKFILL, come(70), facts(committed))
+    assert (found.offset if found else None) == target
+
+
+def test_what_was_done_beyond_the_window_of_a_backfill_stays_done() -> None:
+    found = target_of(BACKFILL, come(70), facts(60, beyond=((70, 80), (85, 90))))
+    assert found is not None
+    assert (found.offset, found.mark.beyond) == (80, ((85, 90),))

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from plans import plan_of
+
+from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.standing import Facts, Held, Stored, progress_of, standing_of, take_on
+
+TOPIC = "abc"
+ORIGIN = Origin(3, 10)
+PLAN = replace(plan_of(), run_key="run-2", number=2, topic_id=TOPIC)
+RANGE = PartitionRange(0, 40, 100, 40, origin=ORIGIN)
+LEASE = Lease(2, 7, 1)
+
+
+def marked(offset: int, **changes: Any) -> Held:
+    """Where a checkpoint has put the group."""
+    return Held(offset, replace(CommitMark("run-1", 1, TOPIC, ORIGIN), **changes))
+
+
+def stored(offset: int, *, pieces: Any = (), **changes: Any) -> Stored:
+    """What the run before has stored."""
+    progress = StoredProgress("run-1", 1, TOPIC, ORIGIN, 10, 100, Counts(read=5), lease=Lease(1, 5, 0))
+    return Stored(offset, replace(progress, **changes), pieces)
+
+
+def test_a_group_stands_where_a_checkpoint_has_left_it_with_what_lies_beyond() -> None:
+    found = standing_of(Facts(TOPIC, marked(40, beyond=((50, 60),))))
+    assert (found.next_offset, found.done, found.origin, found.follows) == (40, ((50, 60),), ORIGIN, None)
+
+
+def test_what_a_run_has_stored_counts_although_its_checkpoint_never_came() -> None:
+    found = standing_of(Facts(TOPIC, marked(40), stored=stored(70)))
+    assert (found.next_offset, found.follows, found.ignores) == (70, "run-1", None)
+
+
+def test_so_does_what_its_pieces_and_those_before_it_have_done() -> None:
+    found = standing_of(Facts(TOPIC, marked(40), stored=stored(50, pieces=((60, 70),), done=((50, 55), (80, 90)))))
+    assert (found.next_offset, found.done) == (55, ((60, 70), (80, 90)))
+
+
+def test_what_was_stored_before_a_reset_counts_no_more() -> None:
+    """Somebody leaves no mark, also where the offset stays the same."""
+    facts = Facts(TOPIC, Held(40), published=marked(40), stored=stored(70))
+    found = standing_of(facts)
+    assert (found.next_offset, found.ignores) == (40, "run-1")
+    assert found.origin == Origin(4, 40)
+
+
+def test_a_run_in_a_group_that_no_checkpoint_has_come_to_is_followed() -> None:
+    first = Origin(1, None)
+    found = standing_of(Facts(TOPIC, stored=stored(70, origin=first)))
+    assert (found.next_offset, found.origin) == (70, first)
+
+
+@pytest.mark.parametrize("facts", [{}, {"stored": stored(70, topic_id="gone")}], ids=["nothing", "of another topic"])
+def test_a_topic_that_was_recreated_is_another_one(facts: dict[str, Any]) -> None:
+    found = standing_of(Facts(TOPIC, marked(40, topic_id="gone"), **facts))
+    assert (found.next_offset, found.recreated, found.known) == (None, True, 40)
+
+
+def test_a_newer_lease_revokes_an_older_one() -> None:
+    found = take_on(RANGE, PLAN, LEASE, stored(70, lease=Lease(3, 1, 0), run_key="run-3"))
+    assert (found.ended, found.started) == ("revoked", False)
+    assert "run run-3 took the partition over" in str(found.reason)
+
+
+def test_a_run_goes_on_from_the_one_that_it_follows() -> None:
+    found = take_on(RANGE, PLAN, LEASE, stored(70))
+    assert (found.next_offset, found.took_over, found.done) == (70, "run-1", ((40, 70),))
+    assert found.inherited == Counts(read=5)
+
+
+def test_and_from_where_its_own_attempt_before_has_stored() -> None:
+    found = take_on(RANGE, PLAN, LEASE, stored(70, run_key="run-2", number=2, lease=Lease(2, 6, 4)))
+    assert (found.next_offset, found.counts, found.took_over) == (70, Counts(read=5), None)
+
+
+def test_but_not_from_one_of_a_time_before_a_reset() -> None:
+    found = take_on(RANGE, PLAN, LEASE, stored(70, origin=Origin(2, 0)))
+    assert (found.next_offset, found.started, found.took_over) == (40, False, None)
+
+
+@pytest.mark.parametrize(("committed", "goes_on_at"), [(None, 40), (40, 40), (70, 70), (500, 100)])
+def test_where_nothing_is_stored_any_more_the_group_says_what_is_done(committed: int | None, goes_on_at: int) -> None:
+    assert take_on(RANGE, PLAN, LEASE, None, committed).next_offset == goes_on_at
+
+
+@pytest.mark.parametrize(("start", "complete"), [(90, False), (100, True)])
+def test_a_newer_run_that_begins_behind_the_range_found_it_complete(start: int, complete: bool) -> None:
+    found = progress_of(RANGE, PLAN, stored(120, number=3, start=start, end=200, lease=Lease(3, 9, 0)))
+    assert (found.ended, found.complete) == ("revoked", complete)
