@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from confluent_kafka import KafkaException
-
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaPipeline
+from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka.topic_limits import LIMIT, topic_settings
 
 log = logging.getLogger(__name__)
@@ -32,8 +31,8 @@ def check_letter_room(pipeline: KafkaPipeline, source: Mapping[str, str], writte
     try:
         largest = _limit(source, pipeline.source.topic)
         limit = _limit(written_to, declared.topic)
-    except KafkaException as failure:
-        log.info("the size limits of the topics cannot be read: %s", failure.args[0].str())
+    except KpipeError as failure:
+        log.info("the size limits of the topics cannot be read: %s", failure)
         return
     if largest is None or limit is None or limit >= letter_bytes(declared, largest):
         return
