@@ -29,6 +29,9 @@ LONGEST_TOPIC = 249
 _TOPIC = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}")
 # The broker ends a transaction after 15 minutes (transaction.max.timeout.ms); a chunk is one transaction.
 LONGEST_CHUNK_SECONDS = 600
+LONGEST_TRANSACTION_SECONDS = 840
+# Waiting for the broker may take nearly as long again as reading.
+TRANSACTION_PER_CHUNK = 1.4
 # Kafka clients with full queues and their threads take about half of it.
 LEAST_WORKER_MEMORY_MB = 512
 
@@ -140,6 +143,8 @@ class KafkaPipeline(Document):
     partitions: PartitionScaling = field(default_factory=PartitionScaling)
     chunk_records: int = 500_000
     chunk_seconds: float = 3.0
+    transaction_seconds: float | None = None
+    """When the broker gives up a chunk that is not ended. By default 60, and more where chunks are longer."""
     segment_timeout: float | None = None
     """Seconds that a segment may take over a record, or over a batch; None is no limit."""
     worker_memory_mb: int | None = 4_096
@@ -236,6 +241,12 @@ class KafkaPipeline(Document):
             raise PipelineError(
                 f"chunk_seconds={seconds!r}: choose between 0 and {LONGEST_CHUNK_SECONDS}; "
                 "the broker aborts transactions of 15 minutes"
+            )
+        limit, least = self.transaction_seconds, seconds * TRANSACTION_PER_CHUNK
+        if limit is not None and not (type(limit) in (int, float) and least <= limit <= LONGEST_TRANSACTION_SECONDS):
+            raise PipelineError(
+                f"transaction_seconds={limit!r}: choose between {least:g}, which is {TRANSACTION_PER_CHUNK:g} times "
+                f"chunk_seconds, and {LONGEST_TRANSACTION_SECONDS}; the broker aborts transactions of 15 minutes"
             )
 
     def _check_worker(self) -> None:

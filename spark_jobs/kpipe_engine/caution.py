@@ -14,8 +14,14 @@ class Caution:
     """Says what the next chunk is made of. Where nobody is suspected, that is as much as the pipeline allows."""
 
     def __init__(self, suspicion: Suspicion | None, most: int) -> None:
-        self._suspicion, self._most = suspicion, most
-        self._records = min(most, suspicion.records) if suspicion else most
+        self._suspicion: Suspicion | None = None
+        self._most = self._records = most
+        if suspicion:
+            self.suspect(suspicion)
+
+    def suspect(self, suspicion: Suspicion) -> None:
+        """From the next chunk on."""
+        self._suspicion, self._records = suspicion, min(self._most, suspicion.records)
 
     def lanes(self, working: Sequence[Lane]) -> Sequence[Lane]:
         """Only the one that is suspected, until what is suspected of it is behind."""

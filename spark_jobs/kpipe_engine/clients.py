@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import TRANSACTION_PER_CHUNK, KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.client_log import ClientLog
 from kpipe_engine.deadline import close_all
@@ -107,5 +107,6 @@ def log_error(error: KafkaError) -> None:
 
 
 def transaction_timeout_ms(pipeline: KafkaPipeline) -> int:
-    """A chunk is closed after `chunk_seconds`; waiting for the broker may take as long again, and more."""
-    return max(SHORTEST_TRANSACTION_TIMEOUT_MS, int(pipeline.chunk_seconds * 1000 * 1.4))
+    if pipeline.transaction_seconds is not None:
+        return int(pipeline.transaction_seconds * 1000)
+    return max(SHORTEST_TRANSACTION_TIMEOUT_MS, int(pipeline.chunk_seconds * 1000 * TRANSACTION_PER_CHUNK))

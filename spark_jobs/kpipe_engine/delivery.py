@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Protocol
 
@@ -25,6 +26,8 @@ class Delivery(Protocol):
     """Opens and closes chunks. `acks` is where records go, and where their acknowledgement is awaited."""
 
     acks: Acknowledgements
+    longest: float
+    """When the broker gives up a chunk that something was written of, in seconds."""
 
     def open(self) -> None:
         """Become the writer of the partition; a predecessor that still runs is fenced where that can be done."""
@@ -72,6 +75,7 @@ class ExactlyOnce:
             # Without it, the client is silent about some of the connections that are closed.
             "debug": "broker",
         }
+        self.longest = transaction_timeout_ms(job.pipeline) / 1000
         self._topic = job.output_topic
         self._written = written_topics(job.pipeline, job.redrive) if job.redrive else job.pipeline.written_topics
         self._details = details
@@ -139,6 +143,8 @@ class ExactlyOnce:
 
 class AtLeastOnce:
     """A chunk is stored after its acknowledgements: a crash in between has it written again."""
+
+    longest = math.inf
 
     def __init__(
         self,

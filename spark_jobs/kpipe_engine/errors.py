@@ -140,6 +140,16 @@ class NoAnswerError(ChunkFailedError):
     """The broker has not answered in time: nobody knows what has become of the chunk."""
 
 
+class OutlivedError(Exception):
+    """A record that was alone in its chunk took longer than a transaction lasts, and the chunk came to nothing."""
+
+    def __init__(self, seconds: float, longest: float, failure: Exception) -> None:
+        super().__init__(
+            f"alone in its chunk, the record took {seconds:.0f} s, and a transaction lasts {longest:g} s ({failure}): "
+            "raise transaction_seconds of the pipeline, or make its segments quicker"
+        )
+
+
 class RefusedError(Exception):
     """The chunk takes no more: the broker has refused something of it, and is about to be asked what."""
 

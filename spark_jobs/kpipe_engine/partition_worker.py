@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException
 
+from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.admission import Admission
-from kpipe_engine.care import Care
+from kpipe_engine.care import Care, Suspicion
 from kpipe_engine.caution import Caution
 from kpipe_engine.chunk import Chunk
 from kpipe_engine.dead_letters import choose_dead_letters
@@ -21,6 +22,8 @@ from kpipe_engine.destination import Destination
 from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import (
     BudgetExceededError,
+    ChunkFailedError,
+    OutlivedError,
     PartitionStoppedError,
     PipelineStoppedError,
     RefusedError,
@@ -29,6 +32,7 @@ from kpipe_engine.errors import (
 from kpipe_engine.events import choose_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler, choose_ledger
+from kpipe_engine.handling import KnownFaults
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.ownership import Ownership
@@ -62,6 +66,7 @@ class PartitionWorker:
         whereabouts: Whereabouts | None = None,
     ) -> None:
         self.pipeline, self.orders = job.pipeline, orders
+        self.call_seconds = 0.0
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
         self.caution = Caution(self.care.suspicion, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
@@ -126,7 +131,21 @@ class PartitionWorker:
 
     def run_chunks(self) -> None:
         while self.lanes.unsettled:
-            self.recovery.until_it_works(self.run_chunk, lambda: self.lanes.unsettled)
+            self.recovery.until_it_works(self.run_timely_chunk, lambda: self.lanes.unsettled)
+
+    def run_timely_chunk(self) -> None:
+        """A segment that takes longer than the transaction undoes what was written before it: from then on, each record
+        of those it may have been is alone in its chunk, whose transaction begins when something is written."""
+        try:
+            self.run_chunk()
+        except (ChunkFailedError, KafkaException) as failure:
+            at, longest = self.whereabouts.at, self.delivery.longest
+            if at is not None and at.in_chunk == 1 and self.call_seconds > longest:
+                fault = Fault.of(OutlivedError(self.call_seconds, longest, failure), self.pipeline.name, "segment")
+                raise ChunkFailedError(fault.message, {at.first: fault}) from failure
+            if at is not None and self.call_seconds > longest / 2:
+                self.caution.suspect(Suspicion(at.partition, at.first, at.after, 1))
+            raise
 
     def run_chunk(self) -> None:
         """Admit → segments → produce → acknowledge → store."""
@@ -135,6 +154,7 @@ class PartitionWorker:
         waits = min((lane.handler.waits for lane in self.next_lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
         self.recovery.begin()
+        self.call_seconds = 0.0
         lanes = self.next_lanes
         self.whereabouts.note_ease(self.caution.is_at_ease)
         try:
@@ -192,13 +212,21 @@ class PartitionWorker:
                 if messages:
                     self.enter(lane, messages, chunk)
                 faults = {**lane.known_faults, **self.source.unreadable}
-                handled = lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
+                handled = self.call(lane, messages, faults, chunk)
                 self.source.give_back(messages[handled:])
                 self.delivery.acks.serve()
                 lane.advance(self.source.next_offset)
                 chunk.add(handled, of=len(messages))
         finally:
             lane.lose(self.source.take_lost())
+
+    def call(self, lane: Lane, messages: Sequence[SourceMessage], faults: KnownFaults, chunk: Chunk) -> int:
+        """Have them handled, and note how long that takes."""
+        begun = time.monotonic()
+        try:
+            return lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
+        finally:
+            self.call_seconds = max(self.call_seconds, time.monotonic() - begun)
 
     def enter(self, lane: Lane, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
         """Note which records are handled next: what goes wrong when segments open has to do with none of them."""

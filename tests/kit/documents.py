@@ -62,6 +62,7 @@ PIPELINE = KafkaPipeline(
     ),
     chunk_records=1_000,
     chunk_seconds=1.5,
+    transaction_seconds=30.0,
     segment_timeout=2.5,
     worker_memory_mb=1_024,
 )
