@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from itertools import count
 from typing import Any
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
@@ -18,6 +20,9 @@ from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
+
+# The clocks of hosts disagree: each plan says that it was made an hour before the one that was made before it.
+CLOCKS = count()
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Bench:
             run_key=run_key,
             publish=publish,
             dry_run=False,
-            created_at="2026-01-01T00:00:00+00:00",
+            created_at=(datetime(2026, 1, 1, tzinfo=timezone.utc) - timedelta(hours=next(CLOCKS))).isoformat(),
             published=published,
         )
 
