@@ -104,6 +104,11 @@ class StoredProgress(Document):
         """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too."""
         return (self.run_key, self.number) == (run_key, number)
 
+    @property
+    def at_work(self) -> Pieces:
+        """The pieces that may be at work: those of the run before, until they are settled."""
+        return self.unsettled or Pieces(self.number, self.pieces)
+
     def is_in(self, topic_id: str, origin: Origin) -> bool:
         """Whether what it says is true of a topic, and of the runs that follow each other from an origin."""
         return (self.topic_id, self.origin) == (topic_id, origin)

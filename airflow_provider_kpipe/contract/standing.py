@@ -51,6 +51,11 @@ class Stored:
     pieces: Spans = ()
     leader_epoch: int = NO_EPOCH
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether whoever stored it has come to the end of the range, or has given it up."""
+        return self.progress.ended is not None or self.offset >= self.progress.end
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:

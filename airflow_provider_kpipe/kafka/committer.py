@@ -21,23 +21,29 @@ from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.refusals import remedy
+from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
 
 log = logging.getLogger(__name__)
 
 
-def publish(settings: Mapping[str, str], plan: Plan) -> Checkpoint:
+def publish(settings: Mapping[str, str], plan: Plan, destination: Mapping[str, str] | None = None) -> Checkpoint:
     """Commit to the plan's group what its run has stored.
 
     1. Refuse a topic that is not the one planned against, and ranges that it does not have.
-    2. Fence any other checkpoint of the group: from here on, only this one commits.
-    3. Refuse a group with live members: they would overwrite the commit, or be confused by it.
-    4. Read what is stored, and where the group stands. Refuse a group that somebody else has moved since the plan.
-    5. Commit, in one transaction, what is stored beyond it, and that a checkpoint has done so. Offsets that stay where
+    2. End the transactions that killed jobs have left open: they hold back readers, also of what is stored.
+    3. Fence any other checkpoint of the group: from here on, only this one commits.
+    4. Refuse a group with live members: they would overwrite the commit, or be confused by it.
+    5. Read what is stored, and where the group stands. Refuse a group that somebody else has moved since the plan.
+    6. Commit, in one transaction, what is stored beyond it, and that a checkpoint has done so. Offsets that stay where
        they are are committed as they are: the broker forgets an offset that nobody has committed for a week.
-    6. Read it back.
+    7. Read it back.
+
+    :param destination: settings of the connection over which the run writes in transactions; None if it has none
     """
     with Positions(settings) as positions:
         topic = check_in_log(positions, plan)
+        if destination is not None:
+            end_what_is_left_open(positions, destination, plan)
         partitions = [each.partition for each in plan.ranges]
         with (
             _naming_refusals(plan),

@@ -32,8 +32,7 @@ def facts_of(
 def _with_pieces(positions: Positions, group: str, topic: Topic, partition: int, stored: Stored) -> Stored:
     """Add what lies in the groups of the pieces of the run that has stored last, or of one that it took over from."""
     progress = stored.progress
-    count = progress.unsettled.count if progress.unsettled else progress.pieces
-    groups = [progress_group_of(group, slot) for slot in range(1, count)]
+    groups = [progress_group_of(group, slot) for slot in range(1, progress.at_work.count)]
     held = [positions.stored(each, topic.name, [partition]).get(partition) for each in groups]
     found = [(each.offset, each.progress) for each in held if each is not None]
     return replace(stored, pieces=tuple(completed_in_pieces(topic.id, progress.origin, found)))

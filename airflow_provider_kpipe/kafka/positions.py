@@ -5,11 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self, TypeVar
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
 from airflow_provider_kpipe.contract.details import Details, with_details
@@ -19,6 +28,7 @@ from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.contract.standing import Held, Stored, progress_of
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
 
@@ -175,6 +185,22 @@ class Positions:
         detailed = [partition for partition, each in found.items() if each.progress.is_detailed]
         details = self.group_offsets(details_group_of(group), topic, detailed) if detailed else {}
         return {**found, **{each: _detailed(found[each], details.get(each)) for each in detailed}}
+
+    def stored_so_far(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, Stored]:
+        """The same without waiting for a transaction that is open: what was stored before it. What cannot be read is
+        left out."""
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
+        answer = self.cluster.ask_admin(
+            lambda admin, seconds: admin.list_consumer_group_offsets([asked], request_timeout=seconds),
+            f"about group {group!r}",
+        )[group]
+        found = {}
+        for each in answer.topic_partitions:
+            with suppress(DocumentError):
+                held = GroupOffset(each.offset, each.metadata).stored
+                if held is not None:
+                    found[each.partition] = held
+        return found
 
     def members(self, group: str) -> list[str]:
         """Client ids of the consumers that are in the group now."""

@@ -1,4 +1,4 @@
-"""Ends what a killed job has left open."""
+"""Ends what killed jobs have left open."""
 
 from __future__ import annotations
 
@@ -10,10 +10,45 @@ from concurrent.futures import ThreadPoolExecutor
 from confluent_kafka import KafkaException, Producer
 
 from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.open_writers import slots_of, writers_left_open
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.kafka.positions import Positions
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
+END_SECONDS = 30.0
+
+
+def end_what_is_left_open(
+    positions: Positions, destination: Mapping[str, str], plan: Plan, seconds: float = END_SECONDS
+) -> None:
+    """Abort the transactions that the run of a plan, and those before it, have left open in any partition.
+
+    What is stored tells which may be. A worker that is alive is fenced by that: it finds its lease where it was, and
+    redoes its chunk.
+
+    :param positions: of the cluster that the run reads, and where its progress is stored
+    :param destination: settings of the connection over which it writes
+    :param seconds: for ending them; `positions` has a bound of its own
+    """
+    try:
+        writers = _left_open(positions, plan)
+    except KpipeError as error:
+        log.warning("which transactions were left open is not known now: %s", error)
+        return
+    if writers:
+        log.info("ending what may be left open of %s", ", ".join(writers))
+        end_open_transactions(destination, writers, seconds)
+
+
+def _left_open(positions: Positions, plan: Plan) -> list[str]:
+    topic = positions.topic(plan.topic)
+    held = {0: positions.stored_so_far(plan.progress_group(), topic.name, topic.partitions)}
+    for slot, partitions in slots_of(held[0]).items():
+        held[slot] = positions.stored_so_far(plan.progress_group(slot), topic.name, partitions)
+    return writers_left_open(plan, held)
 
 
 def end_open_transactions(settings: Mapping[str, str], transactional_ids: Iterable[str], seconds: float) -> None:

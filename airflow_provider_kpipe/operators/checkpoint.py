@@ -57,7 +57,9 @@ class KpipeCheckpointOperator(BaseOperator):
             done = recorded(context, RECORD_KEY, plan)
             if done is not None:
                 return push(context, CHECKPOINT_KEY, done)
-            checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan)
+            in_transactions = self.pipeline.delivery == "exactly_once"
+            destination = KpipeHook(self.pipeline.destination_conn_id).get_conn() if in_transactions else None
+            checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan, destination)
         self.report(checkpoint)
         document = push(context, CHECKPOINT_KEY, checkpoint.to_json())
         if not checkpoint.complete:

@@ -18,13 +18,12 @@ from airflow_provider_kpipe.exceptions import IncompleteRunError, OverdueJobErro
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
+from airflow_provider_kpipe.kafka.transactions import END_SECONDS, end_what_is_left_open
 from airflow_provider_kpipe.spark.progress_log import ProgressLog, Show, table
 from airflow_provider_kpipe.spark.submission import Submission
 
 log = logging.getLogger(__name__)
 
-END_TRANSACTIONS_SECONDS = 30.0
 # Airflow kills a task outright five seconds after it asked it to stop: these have to fit in.
 YIELD_ON_KILL_SECONDS = 3.0
 END_TRANSACTIONS_ON_KILL_SECONDS = 1.0
@@ -69,11 +68,13 @@ class JobRun:
         """
         with Positions(self._kafka.source) as positions:
             check_in_log(positions, self._job.plan)
+            # What is stored cannot be read while a killed worker's transaction over it is open.
+            self._end_transactions(positions)
             progress = positions.progress(self._job.plan)
             if all(each.complete for each in progress):
                 log.info("Run %s is complete: an earlier try has read every range to its end", self._job.plan.run_key)
             else:
-                self._submit(show)
+                self._submit(positions, show)
                 progress = positions.progress(self._job.plan)
         log.info("Run %s:\n%s", self._job.plan.run_key, table(progress, self._job.plan.topic))
         return progress
@@ -101,7 +102,8 @@ class JobRun:
         if self._submission.is_running:
             self._ask_to_yield()
         self._submission.kill()
-        self._end_transactions(END_TRANSACTIONS_ON_KILL_SECONDS)
+        with Positions(self._kafka.source, answer_seconds=END_TRANSACTIONS_ON_KILL_SECONDS) as positions:
+            self._end_transactions(positions, END_TRANSACTIONS_ON_KILL_SECONDS)
 
     def _ask_to_yield(self) -> None:
         until = time.monotonic() + YIELD_ON_KILL_SECONDS
@@ -120,7 +122,7 @@ class JobRun:
         is_late = self._job.deadline is not None and time.time() >= self._job.deadline
         return progress.ended == "revoked" or (progress.ended == "yielded" and is_late)
 
-    def _submit(self, show: Show) -> None:
+    def _submit(self, positions: Positions, show: Show) -> None:
         plan, seconds = self._job.plan, self._progress_interval
         watch = ProgressLog(self._kafka.source, plan, interval_seconds=seconds, show=show)
         self._seen_at = watch.moved_at
@@ -130,11 +132,11 @@ class JobRun:
         except (AirflowException, OverdueJobError) as failure:
             # Only Kafka knows whether it matters.
             self._failure = failure
-            self._end_transactions(END_TRANSACTIONS_SECONDS)
+            self._end_transactions(positions)
 
-    def _end_transactions(self, seconds: float) -> None:
+    def _end_transactions(self, positions: Positions, seconds: float = END_SECONDS) -> None:
         if self._job.pipeline.delivery == "exactly_once":
-            end_open_transactions(self._kafka.destination, self._job.plan.transactional_ids, seconds)
+            end_what_is_left_open(positions, self._kafka.destination, self._job.plan, seconds)
 
 
 def _unfinished(

@@ -1,4 +1,4 @@
-"""A job over a plan that Kafka knows to be complete: nothing is submitted, and its counts are there."""
+"""A job over a plan, up to where Spark would begin."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from pipelines import Bench
-from topics import fill, numbered
+from topics import are_held_back, fill, numbered
+from workers import abandoned
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
@@ -52,3 +53,17 @@ def test_what_is_complete_is_not_submitted_again(broker: SandboxBroker, submitte
 
     assert [(each.complete, each.counts.read, each.counts.written) for each in progress] == [(True, 5, 5)] * 2
     assert len(submitted) == 1
+
+
+def test_what_an_earlier_run_has_left_open_is_ended_before_a_job_is_submitted(
+    broker: SandboxBroker, submitted: list[Submission]
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2)
+    fill(bench.bootstrap, bench.topic, numbered(10, partitions=2))
+    with abandoned(bench.worker(bench.plan("older"), 1)):
+        assert are_held_back(bench.bootstrap, bench.output)
+
+        job_run(bench, bench.plan("newer", partitions=[0])).run(lambda progress: {})
+
+        assert len(submitted) == 1
+        assert not are_held_back(bench.bootstrap, bench.output)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
+import pytest
 from confluent_kafka import Producer
 from pipelines import Bench
-from topics import fill, numbered
+from topics import are_held_back, fill, numbered, read_all
+from workers import abandoned
 
+from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.kafka import planner, transactions
+from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
+from airflow_provider_kpipe.kafka.transactions import end_open_transactions, end_what_is_left_open
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
 
 
 def test_an_open_transaction_is_ended(broker: SandboxBroker) -> None:
@@ -31,6 +43,124 @@ def test_an_open_transaction_is_ended(broker: SandboxBroker) -> None:
         assert positions.latest(output, "read_committed") == {0: 5}
 
 
-def test_a_cluster_that_is_gone_costs_a_warning(caplog: object) -> None:
-    end_open_transactions({"bootstrap.servers": "127.0.0.1:1"}, ["some-id"], seconds=0.5)
+def test_a_cluster_that_is_gone_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    gone = {"bootstrap.servers": "127.0.0.1:1"}
+    end_open_transactions(gone, ["some-id"], seconds=0.5)
     assert "some-id could not be ended now" in caplog.text
+
+
+def checkpointed(bench: Bench, plan: Plan) -> int | None:
+    """What a checkpoint commits of the first partition, as the operator has it."""
+    return publish(bench.settings, plan, bench.settings).partitions[0].committed
+
+
+def end_all(bench: Bench, plan: Plan) -> None:
+    """As the run task does before it submits."""
+    with Positions(bench.settings) as positions:
+        end_what_is_left_open(positions, bench.settings, plan)
+
+
+def make(broker: SandboxBroker, partitions: int = 1, **more: Any) -> Bench:
+    bench = Bench.make(broker.bootstrap_servers, partitions=partitions, chunk_records=10, **more)
+    fill(bench.bootstrap, bench.topic, numbered(40 * partitions, partitions=partitions))
+    return bench
+
+
+def test_the_checkpoint_ends_what_a_killed_task_has_left_open(broker: SandboxBroker) -> None:
+    bench = make(broker)
+    plan = bench.plan()
+    with abandoned(bench.worker(plan), chunks=1):
+        assert are_held_back(bench.bootstrap, bench.output)
+
+        assert checkpointed(bench, plan) == 10
+
+        assert not are_held_back(bench.bootstrap, bench.output)
+    assert len(read_all(bench.bootstrap, bench.output)) == 10
+
+
+def test_a_run_over_one_partition_ends_what_an_earlier_one_has_left_open_in_others(broker: SandboxBroker) -> None:
+    bench = make(broker, partitions=3)
+    older = bench.plan("older")
+    with abandoned(bench.worker(older, 1), bench.worker(older, 2)):
+        assert are_held_back(bench.bootstrap, bench.output)
+
+        newer = bench.plan("newer", partitions=[0])
+        end_all(bench, newer)
+
+        assert not are_held_back(bench.bootstrap, bench.output)
+        assert [each.counts.written for each in bench.work(newer)] == [40]
+        assert [each.counts.written for each in bench.work(bench.plan("others", partitions=[1, 2]))] == [40, 40]
+        assert len(read_all(bench.bootstrap, bench.output)) == 120
+
+
+def test_of_a_partition_in_pieces_those_of_all_pieces_are_ended(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 25)
+    monkeypatch.setattr(planner, "MOST_PIECES", 4)
+    relaxed = PartitionScaling("relax_ordering_within_partition")
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10, scaling=relaxed)
+    fill(bench.bootstrap, bench.topic, [dataclasses.replace(each, partition=1) for each in numbered(100)])
+    plan = bench.plan()
+    claim, *others = [
+        PartitionWorker(Job(bench.pipeline, plan), bench.kafka, [each], YieldOrders(), task)
+        for task, each in enumerate(plan.ranges[1].pieces)
+    ]
+    assert len(others) == 3
+    claim.open()
+    claim.close()
+    with abandoned(*others[1:]):
+        assert are_held_back(bench.bootstrap, bench.output)
+
+        end_all(bench, bench.plan("newer", partitions=[0]))
+
+        assert not are_held_back(bench.bootstrap, bench.output)
+
+
+def test_a_live_worker_of_the_pipeline_redoes_a_chunk(broker: SandboxBroker) -> None:
+    bench = make(broker, partitions=2)
+    alive = bench.worker(bench.plan("older"), 1)
+    with abandoned(alive):
+        end_all(bench, bench.plan("newer", partitions=[0]))
+        alive.run_chunks()
+    assert alive.lanes[0].progress.complete
+    assert len(read_all(bench.bootstrap, bench.output)) == 40
+
+
+def test_a_newer_run_is_left_alone_by_an_older_one(broker: SandboxBroker) -> None:
+    """Also where it works on another partition that has the same writer."""
+    bench = make(broker, partitions=65)
+    older, newer = bench.plan("older"), bench.plan("newer", partitions=[64])
+    alive = bench.worker(newer, 64)
+    with abandoned(bench.worker(older, 0), alive):
+        end_all(bench, older)
+        checkpointed(bench, older)
+
+        alive.store()  # raises if it was fenced
+    assert alive.lanes[0].stored == 10
+
+
+def test_a_worker_killed_between_its_offset_and_its_commit_holds_up_no_checkpoint(broker: SandboxBroker) -> None:
+    """What is stored cannot be read while a transaction over it is open."""
+    bench = make(broker)
+    plan = bench.plan()
+    worker = bench.worker(plan)
+    with abandoned(worker):
+        worker.delivery.acks.producer.send_offsets_to_transaction(
+            worker.ownership.positions(worker.lanes).progress, worker.source.consumer.consumer_group_metadata()
+        )
+        assert checkpointed(bench, plan) is None
+        assert not are_held_back(bench.bootstrap, bench.output)
+
+
+def test_what_was_brought_to_an_end_is_not_asked_about(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each costs tens of milliseconds."""
+    bench = make(broker, partitions=2, segments=["faulty_kit:odd_ones_fail"], on_fault="stop_partition")
+    ends = [(each.state, each.next_offset) for each in bench.work(bench.plan("first"))]
+    assert sorted(ends) == [("complete", 40), ("stopped", 0)]
+    asked: list[str] = []
+    monkeypatch.setattr(transactions, "end_open_transactions", lambda settings, ids, seconds: asked.extend(ids))
+
+    end_all(bench, bench.plan("second"))
+
+    assert asked == []

@@ -19,7 +19,8 @@ from pipelines import Bench
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive, redriving
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
 
 KIT = Path(__file__).parent
 
@@ -100,7 +101,8 @@ def run_job(
 def end_transactions(bench: Bench, plan: Plan) -> None:
     """As the task does when its job has failed: a killed worker's keep even the stored offsets from being read."""
     if bench.pipeline.delivery == "exactly_once":
-        end_open_transactions(bench.settings, plan.transactional_ids, 30)
+        with Positions(bench.settings) as positions:
+            end_what_is_left_open(positions, bench.settings, plan)
 
 
 def descendants(pid: int) -> list[psutil.Process]:

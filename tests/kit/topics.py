@@ -9,6 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
+from airflow_provider_kpipe.kafka.positions import Positions
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -118,6 +120,13 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_committed") -> l
     finally:
         consumer.close()
     return sorted(seen, key=lambda record: (record.partition, record.offset))
+
+
+def are_held_back(bootstrap: str, topic: str) -> bool:
+    """Whether readers of committed records see less than what is there: a transaction is open."""
+    with Positions({"bootstrap.servers": bootstrap}) as positions:
+        found = positions.topic(topic)
+        return positions.latest(found, "read_committed") != positions.latest(found, "read_uncommitted")
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:

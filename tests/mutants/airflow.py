@@ -86,6 +86,20 @@ MUTATIONS = (
         f"{B}/test_transactions.py",
     ),
     Mutation(
+        "transactions: those of pieces are left open",
+        f"{PACKAGE}/kafka/transactions.py",
+        "in slots_of(held[0]).items()",
+        "in ()",
+        f"{B}/test_transactions.py",
+    ),
+    Mutation(
+        "checkpoint: what a killed job has left open is left to its timeout",
+        f"{PACKAGE}/kafka/committer.py",
+        "if destination is not None:",
+        "if destination is None:",
+        f"{B}/test_transactions.py",
+    ),
+    Mutation(
         "checkpoint task: a run that stopped half-way is a success",
         f"{PACKAGE}/operators/checkpoint.py",
         "if not checkpoint.complete:",
@@ -116,7 +130,7 @@ MUTATIONS = (
     Mutation(
         "run task: what a killed job left open stays open",
         f"{PACKAGE}/spark/job_run.py",
-        "            self._failure = failure\n            self._end_transactions(END_TRANSACTIONS_SECONDS)",
+        "            self._failure = failure\n            self._end_transactions(positions)",
         "            self._failure = failure",
         f"{U}/operators/test_run.py",
     ),

@@ -9,6 +9,13 @@ U = "tests/unit/contract"
 
 MUTATIONS = (
     Mutation(
+        "open writers: a newer run is fenced by an older one",
+        f"{C}/open_writers.py",
+        "if stored.progress.lease.plan > plan.number:",
+        "if stored.progress.lease.plan < 0:",
+        f"{U}/test_open_writers.py",
+    ),
+    Mutation(
         "completed: a span that lies within the prefix takes it back",
         f"{C}/completed_offsets.py",
         "self._next = max(self._next, self._beyond.pop(0)[1])",

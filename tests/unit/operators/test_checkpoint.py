@@ -11,7 +11,7 @@ from task_state import TaskState
 
 from airflow_provider_kpipe.contract.causes import Cause
 from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
@@ -51,7 +51,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, published: list[Plan]) -> Answer:
     """Says what publishing gives, or raises."""
 
     def set_answer(given: Checkpoint | Exception) -> None:
-        def publish(settings: Any, plan: Plan) -> Checkpoint:
+        def publish(settings: Any, plan: Plan, destination: Any) -> Checkpoint:
             published.append(plan)
             if isinstance(given, Exception):
                 raise given
@@ -149,6 +149,21 @@ def test_a_partition_without_a_reason_is_not_finished(execute: Any, plan: MakePl
     answer(checkpoint(partition(0, 4)))
     with pytest.raises(AirflowFailException, match="First: partition 0: not finished"):
         execute(plan((0, 10)).to_json())
+
+
+@pytest.mark.parametrize(("delivery", "given"), [("exactly_once", {"of": "out_conn"}), ("at_least_once", None)])
+def test_it_ends_what_a_killed_job_has_left_open_where_there_are_transactions(
+    plan: MakePlan, context: Any, monkeypatch: pytest.MonkeyPatch, delivery: Delivery, given: Any
+) -> None:
+    settings: list[Any] = []
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {"of": self.kafka_conn_id})
+    monkeypatch.setattr(module, "publish", lambda *each: settings.append(each) or checkpoint(partition(0, 10)))
+    ends = KafkaSource("orders", "out_conn"), KafkaDestination("out", "out_conn")
+    planned = plan((0, 10))
+    KpipeCheckpointOperator(
+        task_id="checkpoint", pipeline=KafkaPipeline("orders", *ends, delivery=delivery), plan=planned.to_json()
+    ).execute(context)
+    assert settings == [({"of": "out_conn"}, planned, given)]
 
 
 def test_a_dry_run_commits_nothing(

@@ -78,8 +78,8 @@ class World:
     def kill(self) -> None:
         self.calls.append("kill")
 
-    def end_open_transactions(self, settings: Any, ids: Any, seconds: float) -> None:
-        self.calls.append(list(ids))
+    def end_what_is_left_open(self, positions: Any, settings: Any, plan: Plan, seconds: float) -> None:
+        self.calls.append("end")
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         monkeypatch.setattr(job_run, name, stand_in)
     monkeypatch.setattr(job_run, "check_in_log", lambda positions, plan: stand_in.check_in_log(plan))
     monkeypatch.setattr(job_run, "request_stop", stand_in.request_stop)
-    monkeypatch.setattr(job_run, "end_open_transactions", stand_in.end_open_transactions)
+    monkeypatch.setattr(job_run, "end_what_is_left_open", stand_in.end_what_is_left_open)
     return stand_in
 
 
@@ -193,7 +193,7 @@ def test_partitions_that_are_silent_are_named_with_since_when_and_so_is_a_job_th
         "partition 1 is at 30 of [10, 50): its worker did not come to the end, and stored nothing after 2026-01" in said
     )
     assert "partition 2 is at 0 of [0, 9): its worker did not come to the end; see above" in said
-    assert any(isinstance(call, list) for call in world.calls), "what the job has left open is ended"
+    assert world.calls == ["end", "run", "end"], "what the job has left open is ended"
 
 
 def test_hundreds_of_unfinished_partitions_make_a_short_message(run: Any, plan: MakePlan, world: World) -> None:
@@ -216,11 +216,17 @@ def test_a_failure_of_spark_after_the_last_record_does_not_matter(run: Any, plan
     assert run(plan((0, 5)))["partitions"][0]["state"] == "complete"
 
 
-def test_open_transactions_of_a_failed_job_are_ended(run: Any, plan: MakePlan, world: World) -> None:
+def test_open_transactions_of_earlier_jobs_and_of_a_failed_one_are_ended(
+    run: Any, plan: MakePlan, world: World
+) -> None:
     world.failure = AirflowException("exit code 1")
-    planned = plan((0, 5), (7, 7), (0, 9))
-    run(planned)
-    assert world.calls == ["run", [planned.transactional_id(2), planned.transactional_id(0)]]
+    run(plan((0, 5), (7, 7), (0, 9)))
+    assert world.calls == ["end", "run", "end"]
+
+
+def test_a_job_that_came_to_its_end_has_left_nothing_open(run: Any, plan: MakePlan, world: World) -> None:
+    run(plan((0, 5)))
+    assert world.calls == ["end", "run"]
 
 
 def test_at_least_once_has_no_transactions_to_end(run: Any, plan: MakePlan, world: World) -> None:
@@ -239,7 +245,7 @@ def test_a_task_that_is_stopped_takes_its_job_along_and_then_ends_its_transactio
     assert world.calls == []
     operator.execute(context)
     operator.on_kill()
-    assert world.calls == ["run", "kill", [planned.transactional_id(0)]]
+    assert world.calls == ["end", "run", "kill", "end"]
 
 
 def test_a_job_that_runs_is_asked_to_yield_before_it_is_killed(
@@ -250,7 +256,7 @@ def test_a_job_that_runs_is_asked_to_yield_before_it_is_killed(
     operator.execute(context)
     world.looks = 3
     operator.on_kill()
-    assert world.calls == ["run", "the task was stopped", "kill", [planned.transactional_id(0)]]
+    assert world.calls == ["end", "run", "the task was stopped", "kill", "end"]
     # It has been watched until it was gone.
     assert world.looks == -1
 
@@ -288,7 +294,7 @@ def test_a_run_that_kafka_knows_to_be_complete_submits_nothing(
     world.done_before = True
     result = run(plan((0, 5), (7, 7)))
     assert [(each["state"], each["read"]) for each in result["partitions"]] == [("complete", 5), ("complete", 0)]
-    assert world.calls == []
+    assert world.calls == ["end"]
     assert "Run dag/manual__2026/orders.plan is complete" in caplog.text
 
 
@@ -312,7 +318,7 @@ def test_what_another_plan_has_completed_does_not_count(run: Any, plan: MakePlan
     run(plan((0, 5)))
     world.calls.clear()
     assert run(plan((0, 9)))["partitions"][0]["end"] == 9
-    assert world.calls == ["run"]
+    assert world.calls == ["end", "run"]
 
 
 def test_a_run_that_did_not_come_to_its_end_is_not_kept(run: Any, plan: MakePlan, world: World, context: Any) -> None:
