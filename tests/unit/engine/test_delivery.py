@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
@@ -19,10 +19,14 @@ POSITIONS = Positions([TopicPartition("orders", 3, 15), TopicPartition("orders",
 
 
 class Kafka:
-    """Source, ownership, details, admission, acknowledgements and the store in one: notes what is asked of it."""
+    """Source, ownership, details, admission, acknowledgements and the store in one: keeps what is committed."""
 
     def __init__(self) -> None:
-        self.calls: list[Any] = []
+        self.is_acknowledged = False
+        self.held: list[TopicPartition] = []
+        """What is stored, of what is acknowledged."""
+        self.goes_down_after = 2
+        """So many commits."""
         self.refused: dict[int, KafkaError] = {}
         self.taken_over: list[int] = []
 
@@ -37,11 +41,14 @@ class Kafka:
         return [each for each in partitions if each in self.taken_over]
 
     def wait(self) -> None:
-        self.calls.append("acknowledged")
+        self.is_acknowledged = True
 
     def commit(self, *given: Any, **named: Any) -> list[Any]:
         # Those of the details are committed by another's method of that name.
-        self.calls.append("stored" if given[0] == POSITIONS.progress else given[0])
+        if not self.goes_down_after:
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+        self.goes_down_after -= 1
+        self.held += given[0] if self.is_acknowledged else []
         return [Stored(each.partition, each.offset, self.refused.get(each.partition)) for each in POSITIONS.progress]
 
 
@@ -66,13 +73,19 @@ def opened(kafka: Any, delivery: Delivery) -> Any:
 
 def test_at_least_once_stores_what_is_acknowledged(kafka: Kafka) -> None:
     opened(kafka, "at_least_once").store(POSITIONS)
-    assert kafka.calls == ["acknowledged", "stored"]
+    assert kafka.held == POSITIONS.progress
 
 
 def test_details_are_there_before_the_progress_that_says_so(kafka: Kafka) -> None:
     details = [TopicPartition("orders", 3, 15, "details")]
-    opened(kafka, "at_least_once").store(POSITIONS._replace(details=details))
-    assert kafka.calls == ["acknowledged", details, "stored"]
+    positions = POSITIONS._replace(details=details)
+    kafka.goes_down_after = 1
+    with pytest.raises(KafkaException):
+        opened(kafka, "at_least_once").store(positions)
+    assert kafka.held == details
+    kafka.goes_down_after = 2
+    opened(kafka, "at_least_once").store(positions)
+    assert kafka.held == [*details, *details, *POSITIONS.progress]
 
 
 def test_one_partition_that_is_not_stored_makes_nothing_of_the_chunk(kafka: Kafka) -> None:
@@ -85,9 +98,9 @@ def test_what_was_taken_over_is_not_stored(kafka: Kafka) -> None:
     kafka.taken_over = [4]
     with pytest.raises(ChunkFailedError, match="partition 4 was taken over"):
         opened(kafka, "at_least_once").store(POSITIONS)
-    assert kafka.calls == ["acknowledged"]
+    assert (kafka.is_acknowledged, kafka.held) == (True, [])
 
 
 def test_a_chunk_without_news_stores_nothing(kafka: Kafka) -> None:
     opened(kafka, "at_least_once").store(Positions([], []))
-    assert kafka.calls == ["acknowledged"]
+    assert (kafka.is_acknowledged, kafka.held) == (True, [])

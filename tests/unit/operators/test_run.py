@@ -25,13 +25,21 @@ MakePlan = Callable[..., Plan]
 
 
 class World:
-    """Stands in for Kafka and Spark: how far each partition comes, and what Spark fails with."""
+    """Stands in for Kafka and Spark: how far each partition comes, what Spark fails with, what a job leaves open."""
 
     def __init__(self) -> None:
         self.reached: dict[int, tuple[int, str | None]] = {}
         self.failure: Exception | None = None
         self.stale: Exception | None = None
-        self.calls: list[Any] = []
+        self.submitted = 0
+        self.is_alive = False
+        self.open: set[str] = set()
+        """Transactions: those of a job that lives are not ended for good."""
+        self.found_open: set[str] = set()
+        """Those that the job has found."""
+        self.leaves_open: set[str] = set()
+        self.looked_for_open = 0
+        self.stop_reason: str | None = None
         self.ended: Any = "stopped"
         self.looks = 0
         self.done_before = False
@@ -53,7 +61,7 @@ class World:
             raise self.stale
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
-        if "run" not in self.calls and not self.done_before:
+        if not self.submitted and not self.done_before:
             return list(map(PartitionProgress.not_started, plan.ranges))
         found = []
         for each in plan.ranges:
@@ -64,22 +72,27 @@ class World:
 
     @property
     def is_running(self) -> bool:
+        """Whether it has not yielded yet."""
         self.looks -= 1
         return self.looks >= 0
 
-    def request_stop(self, settings: Any, plan: Plan, attempt: str, reason: str, seconds: float) -> None:
-        self.calls.append(reason)
+    def request_stop(self, settings: Any, plan: Plan, attempt: int, reason: str, seconds: float) -> None:
+        self.stop_reason = reason
 
     def run(self) -> None:
-        self.calls.append("run")
+        self.submitted += 1
+        self.found_open = set(self.open)
+        self.open |= self.leaves_open
         if self.failure:
             raise self.failure
 
     def kill(self) -> None:
-        self.calls.append("kill")
+        self.is_alive = False
 
     def end_what_is_left_open(self, positions: Any, settings: Any, plan: Plan, seconds: float) -> None:
-        self.calls.append("end")
+        self.looked_for_open += 1
+        if not self.is_alive:
+            self.open -= set(plan.transactional_ids)
 
 
 @pytest.fixture
@@ -112,7 +125,7 @@ def test_a_run_without_anything_to_do_is_skipped(
 ) -> None:
     with pytest.raises(AirflowSkipException, match=said):
         run(plan((0, 5), **changes))
-    assert world.calls == []
+    assert (world.submitted, world.looked_for_open) == (0, 0)
 
 
 def test_the_job_gets_the_registry_of_each_end(
@@ -145,7 +158,7 @@ def test_a_topic_made_anew_fails_for_good_before_spark_is_asked(run: Any, plan: 
     world.stale = StalePlanError("topic 'orders' was made anew")
     with pytest.raises(AirflowFailException, match="made anew"):
         run(plan((0, 5)))
-    assert world.calls == []
+    assert (world.submitted, world.looked_for_open) == (0, 0)
 
 
 def test_a_run_that_came_to_its_end_returns_its_progress(run: Any, plan: MakePlan, world: World, context: Any) -> None:
@@ -185,15 +198,17 @@ def test_partitions_that_are_silent_are_named_with_since_when_and_so_is_a_job_th
     world.reached = {1: (30, None), 2: (0, None)}
     world.moved_at = {1: datetime(2026, 1, 31, 12, tzinfo=timezone.utc)}
     world.failure = OverdueJobError("Spark's driver had not come to its end")
+    planned = plan((0, 100), (10, 50), (0, 9))
+    world.leaves_open = set(planned.transactional_ids)
     with pytest.raises(IncompleteRunError) as failure:
-        run(plan((0, 100), (10, 50), (0, 9)))
+        run(planned)
     said = str(failure.value)
     assert said.startswith("Spark's driver had not come to its end\n2 of 3 partitions")
     assert (
         "partition 1 is at 30 of [10, 50): its worker did not come to the end, and stored nothing after 2026-01" in said
     )
     assert "partition 2 is at 0 of [0, 9): its worker did not come to the end; see above" in said
-    assert world.calls == ["end", "run", "end"], "what the job has left open is ended"
+    assert world.open == set()
 
 
 def test_hundreds_of_unfinished_partitions_make_a_short_message(run: Any, plan: MakePlan, world: World) -> None:
@@ -220,20 +235,27 @@ def test_open_transactions_of_earlier_jobs_and_of_a_failed_one_are_ended(
     run: Any, plan: MakePlan, world: World
 ) -> None:
     world.failure = AirflowException("exit code 1")
-    run(plan((0, 5), (7, 7), (0, 9)))
-    assert world.calls == ["end", "run", "end"]
+    planned = plan((0, 5), (7, 7), (0, 9))
+    world.open = {planned.transactional_id(0), "another run's"}
+    world.leaves_open = {planned.transactional_id(2)}
+    run(planned)
+    assert (world.found_open, world.open) == ({"another run's"}, {"another run's"})
 
 
 def test_a_job_that_came_to_its_end_has_left_nothing_open(run: Any, plan: MakePlan, world: World) -> None:
     run(plan((0, 5)))
-    assert world.calls == ["end", "run"]
+    # Nobody looks a second time.
+    assert (world.submitted, world.looked_for_open) == (1, 1)
 
 
 def test_at_least_once_has_no_transactions_to_end(run: Any, plan: MakePlan, world: World) -> None:
     world.failure = AirflowException("exit code 1")
     loose = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), delivery="at_least_once")
-    run(plan((0, 5)), pipeline=loose)
-    assert world.calls == ["run"]
+    planned = plan((0, 5))
+    # Whoever has ids of these names writes exactly once.
+    world.open = set(planned.transactional_ids)
+    run(planned, pipeline=loose)
+    assert (world.submitted, world.open) == (1, set(planned.transactional_ids))
 
 
 def test_a_task_that_is_stopped_takes_its_job_along_and_then_ends_its_transactions(
@@ -242,10 +264,11 @@ def test_a_task_that_is_stopped_takes_its_job_along_and_then_ends_its_transactio
     planned = plan((0, 5))
     operator = KpipeRunOperator(task_id="run", pipeline=pipeline, plan=planned.to_json())
     operator.on_kill()
-    assert world.calls == []
+    assert (world.submitted, world.stop_reason) == (0, None)
     operator.execute(context)
+    world.is_alive, world.open = True, set(planned.transactional_ids)
     operator.on_kill()
-    assert world.calls == ["end", "run", "kill", "end"]
+    assert (world.is_alive, world.open, world.stop_reason) == (False, set(), None)
 
 
 def test_a_job_that_runs_is_asked_to_yield_before_it_is_killed(
@@ -254,9 +277,9 @@ def test_a_job_that_runs_is_asked_to_yield_before_it_is_killed(
     planned = plan((0, 5))
     operator = KpipeRunOperator(task_id="run", pipeline=pipeline, plan=planned.to_json())
     operator.execute(context)
-    world.looks = 3
+    world.looks, world.is_alive, world.open = 3, True, set(planned.transactional_ids)
     operator.on_kill()
-    assert world.calls == ["end", "run", "the task was stopped", "kill", "end"]
+    assert (world.stop_reason, world.is_alive, world.open) == ("the task was stopped", False, set())
     # It has been watched until it was gone.
     assert world.looks == -1
 
@@ -292,9 +315,11 @@ def test_a_run_that_kafka_knows_to_be_complete_submits_nothing(
     run: Any, plan: MakePlan, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.done_before = True
-    result = run(plan((0, 5), (7, 7)))
+    planned = plan((0, 5), (7, 7))
+    world.open = set(planned.transactional_ids)
+    result = run(planned)
     assert [(each["state"], each["read"]) for each in result["partitions"]] == [("complete", 5), ("complete", 0)]
-    assert world.calls == ["end"]
+    assert (world.submitted, world.open) == (0, set())
     assert "Run dag/manual__2026/orders.plan is complete" in caplog.text
 
 
@@ -305,20 +330,19 @@ def test_a_finished_run_that_is_cleared_keeps_its_counts_whatever_kafka_knows(
     first = run(plan((0, 5)))
     assert state.retentions == {NEVER_EXPIRE}
     # A newer run has overwritten what was stored, and the topic is gone.
-    world.calls.clear()
     world.stale = StalePlanError("topic 'orders' was made anew")
     context["ti"].pushed.clear()
     assert run(plan((0, 5))) == first
-    assert world.calls == []
+    assert (world.submitted, world.looked_for_open) == (1, 1)
     assert context["ti"].pushed == {PROGRESS_KEY: first}
 
 
 def test_what_another_plan_has_completed_does_not_count(run: Any, plan: MakePlan, world: World, context: Any) -> None:
     context["task_state_store"] = TaskState()
     run(plan((0, 5)))
-    world.calls.clear()
+    world.submitted = 0
     assert run(plan((0, 9)))["partitions"][0]["end"] == 9
-    assert world.calls == ["end", "run"]
+    assert world.submitted == 1
 
 
 def test_a_run_that_did_not_come_to_its_end_is_not_kept(run: Any, plan: MakePlan, world: World, context: Any) -> None:
