@@ -87,6 +87,8 @@ class PartitionRange:
     """Of a piece, where it stands among the pieces of its partition."""
     origin: Origin = NO_ORIGIN
     """Progress with another origin says nothing of this range."""
+    group_origin: Origin = NO_ORIGIN
+    """That of the runs that go on from the pipeline's group. Only within it is the group moved."""
     leader_epoch: int = NO_EPOCH
     """That of the partition's leader when the range was planned. It is stored with each offset of the range: a leader
     that has lost records since says so when it is asked about the offset and the epoch."""

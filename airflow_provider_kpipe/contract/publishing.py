@@ -38,7 +38,7 @@ def target_of(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target |
 
 def is_untouched(plan: Plan, progress: PartitionProgress, facts: Facts) -> bool:
     """Tell whether the group is where the plan has found it, or where a run of the same origin has taken it."""
-    origin = facts.origin if plan.is_published else progress.range.origin
+    origin = progress.range.group_origin
     if facts.mark is not None:
         return (facts.mark.origin, facts.mark.owner) == (origin, plan.owner)
     return _committed(facts) == progress.range.committed and facts.origin == origin
@@ -52,12 +52,12 @@ def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target 
         raise MovedError(_moved(plan, progress, facts))
     if committed is not None:
         # A plan begins where an earlier run has stored, whose checkpoint may never come.
-        return _target(plan, progress, planned.origin) if progress.next_offset > committed else None
+        return _target(plan, progress, planned.group_origin) if progress.next_offset > committed else None
     # A range with nothing in it is read: the next plan must not begin at a later end.
     followed = not progress.started and facts.current is not None and facts.current.offset >= planned.start
     if not (progress.next_offset > planned.start or progress.complete or followed):
         return None
-    return _target(plan, progress, planned.origin)
+    return _target(plan, progress, planned.group_origin)
 
 
 def _own_group(plan: Plan, progress: PartitionProgress) -> Target | None:
@@ -76,7 +76,7 @@ def _published_window(plan: Plan, progress: PartitionProgress, facts: Facts) -> 
         raise MovedError(_moved(plan, progress, facts))
     if committed is not None and progress.next_offset <= committed:
         return None
-    return _target(plan, progress, facts.origin, facts)
+    return _target(plan, progress, planned.group_origin, facts)
 
 
 def _target(plan: Plan, progress: PartitionProgress, origin: Origin, facts: Facts | None = None) -> Target:

@@ -102,6 +102,7 @@ def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[Pa
             snapshot.committed(partition),
             done=standings[partition].done if wishes.continues_group else (),
             origin=standings[partition].origin if wishes.continues_group else Origin(number),
+            group_origin=standings[partition].origin,
             leader_epoch=snapshot.leader_epochs.get(partition, NO_EPOCH),
         )
         for partition in partitions
