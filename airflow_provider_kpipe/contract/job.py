@@ -37,7 +37,8 @@ class Job(Document):
     """After the deadline, whoever looks after others waits so long for them: the supervisor of a worker, before it
     ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times."""
     committed: Mapping[int, int] = field(default_factory=dict)
-    """Where the plan's own group stands, as the attempt has found it: nothing below it is done once more."""
+    """Where checkpoints have taken the group that the run works in, beyond the plan's start, when the attempt began:
+    nothing below is done once more."""
 
     @property
     def output_topic(self) -> str:

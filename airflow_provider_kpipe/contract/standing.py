@@ -36,6 +36,14 @@ class Held:
     metadata: str = ""
     """The text that the mark was read from, or that somebody else has put there."""
 
+    def is_of(self, topic_id: str) -> bool:
+        """Tell a commit of a checkpoint to the topic with this id."""
+        return self.mark is not None and self.mark.topic_id == topic_id
+
+    def is_in(self, topic_id: str, origin: Origin) -> bool:
+        """Tell a commit that runs have come to which follow each other from an origin."""
+        return self.mark is not None and (self.mark.topic_id, self.mark.origin) == (topic_id, origin)
+
     @classmethod
     def of(cls, offset: int, metadata: str | None, leader_epoch: int = NO_EPOCH, where: str = "") -> Held:
         """Read what lies beside an offset; `where` is whose it is, for an error."""
@@ -95,9 +103,9 @@ class Facts:
             return self.mark.origin
         base = self.committed.offset if self.committed and not self.is_recreated else None
         stored, published = self._progress, self._of_this_topic(self.published)
-        unpublished = stored is not None and (published is None or published.origin != stored.origin)
+        unpublished = stored is not None and (published is None or published.origin.era < stored.origin.era)
         if stored is not None and unpublished and stored.origin.base == base:
-            # Its run has found the group where it is, and no checkpoint has come since.
+            # Its run has found the group where it is, and no checkpoint has told of that origin or of a later one.
             return stored.origin
         return Origin(1 + max((each.origin.era for each in (stored, published) if each), default=0), base)
 
@@ -163,10 +171,11 @@ def standing_of(facts: Facts) -> Standing:
 
 def _known(facts: Facts) -> int | None:
     """Say where a group that holds no offset has stood, as a checkpoint or a run has found it."""
-    for each in (facts.committed, facts.published):
-        if each is not None:
-            return each.offset
-    return facts.stored.offset if facts.stored else None
+    if facts.committed is not None:
+        return facts.committed.offset
+    if facts.published is not None and facts.published.is_of(facts.topic_id):
+        return facts.published.offset
+    return facts.stored.offset if facts.stored and facts.stored.progress.topic_id == facts.topic_id else None
 
 
 def _epoch_at(next_offset: int, held: Held | None, stored: Stored | None) -> int:
@@ -197,17 +206,17 @@ def take_on(
 
     Where a later lease is on the partition, it is revoked: its owner has fenced us, or is about to.
 
-    :param committed: where the plan's own group stands
+    :param committed: where a checkpoint of the same origin has taken the group that the run works in
     """
     if found is None or found.progress.topic_id != plan.topic_id:
         return _from_group(planned, committed)
     if found.progress.lease > lease:
         return PartitionProgress.revoked(planned, found.progress.run_key)
     if found.progress.is_of(plan.run_key, plan.number):
-        return _own(planned, found)
+        return _own(planned, found, committed)
     if found.progress.origin != planned.origin:
         return _from_group(planned, committed)
-    completed = CompletedOffsets(planned.start, [(planned.start, found.offset)])
+    completed = CompletedOffsets(planned.start, [(planned.start, _at_least(found.offset, planned, committed))])
     _add(completed, (*found.pieces, *found.progress.done))
     started = completed.highest_completed >= planned.start
     return PartitionProgress(
@@ -233,11 +242,11 @@ def is_published(planned: PartitionRange, offset: int, committed: int | None) ->
     return max(-1 if each is None else each for each in (planned.committed, committed)) >= offset
 
 
-def _own(planned: PartitionRange, found: Stored) -> PartitionProgress:
+def _own(planned: PartitionRange, found: Stored, committed: int | None) -> PartitionProgress:
     progress = found.progress
     return PartitionProgress(
         planned,
-        found.offset,
+        _at_least(found.offset, planned, committed),
         progress.counts,
         reason=progress.reason and cleaned(progress.reason),
         ended=progress.ended,
@@ -248,11 +257,21 @@ def _own(planned: PartitionRange, found: Stored) -> PartitionProgress:
     )
 
 
+def is_of_another_pipeline(planned: PartitionRange, plan: Plan, found: Stored) -> bool:
+    """Tell progress of a pipeline that reads for the same group: each of the two would read a part of the records."""
+    owner = found.progress.owner
+    return found.progress.is_in(plan.topic_id, planned.origin) and owner not in ("", plan.owner)
+
+
+def _at_least(stored: int, planned: PartitionRange, committed: int | None) -> int:
+    """Pass over what a checkpoint has published: a range that is done is not done once more."""
+    return stored if committed is None else max(stored, min(committed, planned.end))
+
+
 def _from_group(planned: PartitionRange, committed: int | None) -> PartitionProgress:
     """Resume where the plan's group stands, if nothing is stored: progress is forgotten after a week."""
     if committed is None or committed <= planned.start:
         return PartitionProgress.not_started(planned)
-    # A range that is done is not done once more.
     return PartitionProgress(planned, min(committed, planned.end), Counts(), started=False)
 
 
@@ -263,7 +282,7 @@ def progress_of(
     if found is None or found.progress.topic_id != plan.topic_id:
         return _from_group(planned, committed)
     if found.progress.is_of(plan.run_key, plan.number):
-        return _own(planned, found)
+        return _own(planned, found, committed)
     if found.progress.lease.plan <= plan.number:
         return _from_group(planned, committed)
     overtaken = PartitionProgress.revoked(planned, found.progress.run_key)

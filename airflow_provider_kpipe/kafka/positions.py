@@ -166,10 +166,15 @@ class Positions:
         return found
 
     def committed_beyond(self, plan: Plan) -> dict[int, int]:
-        """Where the group that the run works in stands, in the partitions in which that is beyond the plan's start."""
-        starts = {each.partition: each.start for each in plan.ranges}
-        held = self.group_offsets(plan.working_group, plan.topic, starts)
-        return {partition: at.offset for partition, at in held.items() if at.offset > starts[partition]}
+        """Where checkpoints of the same origin have taken the group that the run works in, where that is beyond the
+        plan's start."""
+        planned = {each.partition: each for each in plan.ranges}
+        held = {each: at.held for each, at in self.group_offsets(plan.working_group, plan.topic, planned).items()}
+        return {
+            each: at.offset
+            for each, at in held.items()
+            if at.offset > planned[each].start and at.is_in(plan.topic_id, planned[each].origin)
+        }
 
     def _stored_by_slot(self, plan: Plan) -> dict[int, dict[int, Stored]]:
         partitions: dict[int, list[int]] = {0: []}

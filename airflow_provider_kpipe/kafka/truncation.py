@@ -55,9 +55,14 @@ def truncated(
                 error, partition = message.error(), message.partition()
                 if partition is None:
                     continue
-                if error is not None and error.code() == KafkaError._LOG_TRUNCATION:
+                if error is not None and _is_truncation(error):
                     found[partition] = error.str()
                 waiting.discard(partition)
     finally:
         let_go(consumer)
     return found
+
+
+def _is_truncation(error: KafkaError) -> bool:
+    """Tell it from an offset that has left the log, which has the code of the same reset and another text."""
+    return error.code() == KafkaError._LOG_TRUNCATION or "truncation" in error.str()

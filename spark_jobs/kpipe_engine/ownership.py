@@ -14,7 +14,14 @@ from airflow_provider_kpipe.contract.details import fit, with_details
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.metadata import most_spans
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, Pieces, StoredProgress
-from airflow_provider_kpipe.contract.standing import Stored, completed_in_pieces, is_published, progress_of, take_on
+from airflow_provider_kpipe.contract.standing import (
+    Stored,
+    completed_in_pieces,
+    is_of_another_pipeline,
+    is_published,
+    progress_of,
+    take_on,
+)
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, client_settings, group_reader, let_go
 from kpipe_engine.details_group import DetailsGroup
@@ -101,6 +108,12 @@ class Ownership:
 
     def _first(self, lane: Lane, found: Stored | None) -> None:
         unsettled = None
+        if found is not None and is_of_another_pipeline(lane.range, self._plan, found):
+            lane.leave(
+                f"partition {lane.partition} of group {self._plan.working_group!r} belongs to pipeline "
+                f"{found.progress.owner!r}, and this one is {self._plan.owner!r}: give it a group_id of its own"
+            )
+            return
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
             pieces = self._pieces(lane, unsettled) if unsettled else []

@@ -170,12 +170,7 @@ class Source:
                 if (event.offset() or 0) >= self._end:
                     self.next_offset = self._end
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._pass_over_lost()
-            elif error.code() == KafkaError._LOG_TRUNCATION:
-                raise PartitionStoppedError(
-                    f"the leader of the partition does not know what lay before offset {self.next_offset} when the "
-                    f"range was planned ({error.str()}): an unclean election has lost records; plan again"
-                )
+                self._pass_over_lost(error)
             elif error.code() == KafkaError._BAD_COMPRESSION:
                 # It is said again and again. What lies before the batch comes first.
                 if not has_messages:
@@ -236,15 +231,15 @@ class Source:
                     return found.offset() == first
         raise NoAnswerError(f"the broker did not answer within {STALL_SECONDS:g} s about offset {asked}")
 
-    def _pass_over_lost(self) -> None:
+    def _pass_over_lost(self, error: KafkaError) -> None:
         asked = self.next_offset
         first, after_last = self._consumer.get_watermark_offsets(
             TopicPartition(self._topic, self._partition), timeout=ANSWER_SECONDS
         )
         if asked >= first:
             raise PartitionStoppedError(
-                f"offset {asked} was not there, and the log goes from {first} to {after_last}: the topic was truncated "
-                "or made anew; plan again"
+                f"offset {asked} is not the one that was planned, and the log goes from {first} to {after_last}: the "
+                f"topic was truncated or re-created ({error.str()}); plan again"
             )
         until = min(first, self._end)
         self._stop_unless_skipped(

@@ -80,7 +80,7 @@ PLAN = Plan(
     created_at="2026-01-31T12:00:00.000+00:00",
     topic_partitions=2,
     ranges=(
-        PartitionRange(0, 5, 50, 4, (20, 30), ((40, 45),), 0, Origin(2, 4), 7),
+        PartitionRange(0, 5, 50, 4, (20, 30), ((40, 45),), 0, Origin(2, 4), Origin(2, 4), 7),
         PartitionRange(1, 0, 0, None),
     ),
     metadata_bytes=2_500,

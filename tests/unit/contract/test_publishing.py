@@ -17,7 +17,7 @@ TOPIC = "abc"
 ORIGIN = Origin(3, 10)
 PLAN = replace(plan_of(), topic_id=TOPIC, number=2)
 BACKFILL = replace(PLAN, working_group="orders.backfill.run", continues_group=False)
-RANGE = PartitionRange(0, 40, 100, 40, origin=ORIGIN)
+RANGE = PartitionRange(0, 40, 100, 40, origin=ORIGIN, group_origin=ORIGIN)
 
 
 def facts(offset: int | None, **changes: Any) -> Facts:
@@ -57,7 +57,7 @@ def test_a_group_that_another_pipeline_moves_is_too() -> None:
 
 @pytest.mark.parametrize(("end", "target"), [(40, 40), (100, None)], ids=["empty", "nothing done"])
 def test_an_empty_partition_of_a_new_group_stands_somewhere_from_then_on(end: int, target: int | None) -> None:
-    planned = replace(RANGE, end=end, committed=None, origin=Origin(1, None))
+    planned = replace(RANGE, end=end, committed=None, origin=Origin(1), group_origin=Origin(1))
     found = target_of(PLAN, come(40, planned, started=False), Facts(TOPIC))
     assert (found.offset if found else None) == target
 

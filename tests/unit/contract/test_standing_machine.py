@@ -7,9 +7,10 @@ product's: where a plan begins, what a worker resumes, where a checkpoint takes 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
@@ -233,9 +234,8 @@ class Partition(RuleBasedStateMachine):
         if plan.topic_id != cluster.topic_id or not plan.pending:
             return multiple()
         group = cluster.group(plan.working_group)
-        committed = group.committed.offset if group.committed else None
         (planned,) = plan.ranges
-        committed = committed if committed is not None and committed > planned.start else None
+        committed = self._committed_beyond(plan)
         lease = Lease(plan.number, cluster.draw(), 0)
         cluster.writer_epochs[plan.working_group] += 1
         progress = take_on(planned, plan, lease, group.stored, committed)
@@ -278,6 +278,11 @@ class Partition(RuleBasedStateMachine):
     def die(self, worker: Worker) -> None:
         """Nothing more is heard of it."""
 
+    def _committed_beyond(self, plan: Plan) -> int | None:
+        held, (planned,) = self.cluster.group(plan.working_group).committed, plan.ranges
+        is_beyond = held is not None and held.offset > planned.start
+        return held.offset if held and is_beyond and held.is_in(plan.topic_id, planned.origin) else None
+
     def _store(self, worker: Worker, progress: PartitionProgress) -> bool:
         """In a transaction of the partition's writer: whoever opened it last has fenced the others."""
         cluster, plan = self.cluster, worker.plan
@@ -310,7 +315,7 @@ class Partition(RuleBasedStateMachine):
         cluster.checkpoint_epochs[plan.group] += 1
         own = cluster.group(plan.working_group)
         (planned,) = plan.ranges
-        committed = own.committed.offset if own.committed and own.committed.offset > planned.start else None
+        committed = self._committed_beyond(plan)
         progress = progress_of(planned, plan, own.stored, committed)
         return Checkpoint(plan, progress, cluster.facts(plan.group), cluster.checkpoint_epochs[plan.group])
 
@@ -360,4 +365,126 @@ class Partition(RuleBasedStateMachine):
 
 
 TestPartition = Partition.TestCase
-TestPartition.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+TestPartition.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)
+
+
+# Schedules that were found once, and stay.
+
+
+@pytest.fixture
+def state() -> Iterator[Partition]:
+    made = Partition()
+    yield made
+    made.no_record_is_handled_more_often_than_somebody_asked()
+    made.no_record_below_the_group_was_passed_over()
+    made.no_record_below_where_the_next_plan_begins_is_passed_over()
+
+
+def run_whole(state: Partition, otherwise: str = "earliest_at_first") -> Plan:
+    plan = state.plan(otherwise=otherwise, most=None)
+    assert isinstance(plan, Plan)
+    state.begin_and_work(plan=plan, chunks=3)
+    state.look_and_commit(plan=plan)
+    return plan
+
+
+def next_start(state: Partition, otherwise: str = "earliest_at_first") -> int:
+    plan = state.plan(otherwise=otherwise, most=None)
+    assert isinstance(plan, Plan)
+    return plan.ranges[0].start
+
+
+def group_of(state: Partition) -> int | None:
+    held = state.cluster.group(LIVE).committed
+    return held.offset if held else None
+
+
+def test_a_group_that_is_reset_twice_to_one_offset_is_read_again_twice(state: Partition) -> None:
+    run_whole(state)
+    for _ in range(2):
+        state.reset(0.0)
+        assert next_start(state) == 0
+        run_whole(state)
+    assert (state.handled[0], group_of(state)) == (3, 8)
+
+
+def test_a_window_that_was_published_is_not_published_again_once_the_group_is_deleted(state: Partition) -> None:
+    window = state.plan_a_window(first=0.0, length=3, publish=True)
+    assert isinstance(window, Plan)
+    state.begin_and_work(plan=window, chunks=1)
+    state.look_and_commit(plan=window)
+    assert group_of(state) == 3
+    state.delete_the_group(0.0)
+    state.look_and_commit(plan=window)
+    assert group_of(state) is None
+
+
+def test_a_group_that_is_deleted_twice_starts_over_twice(state: Partition) -> None:
+    run_whole(state)
+    state.delete_the_group(0.0)
+    run_whole(state, "latest")
+    state.delete_the_group(0.0)
+    assert next_start(state, "earliest") == 0
+
+
+def test_a_cleared_run_whose_progress_is_forgotten_is_done_and_takes_nothing_back(state: Partition) -> None:
+    older = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(older, Plan)
+    state.begin_and_work(plan=older, chunks=3)
+    state.append(1)
+    newer = run_whole(state)
+    state.forget_progress(0.0)
+    state.begin_and_work(plan=older, chunks=3)
+    state.begin_and_work(plan=newer, chunks=3)
+    assert max(state.handled.values()) == 1
+
+
+def test_three_plans_before_the_first_checkpoint(state: Partition) -> None:
+    plans = [state.plan(otherwise="earliest_at_first", most=most) for most in (4, 4, None)]
+    for plan in plans:
+        assert isinstance(plan, Plan)
+        state.begin_and_work(plan=plan, chunks=3)
+        state.look_and_commit(plan=plan)
+    assert (group_of(state), next_start(state), max(state.handled.values())) == (8, 8, 1)
+
+
+def test_what_comes_to_a_new_partition_after_its_first_plan_is_read(state: Partition) -> None:
+    state.recreate_the_topic(0.0)
+    run_whole(state, "latest")
+    assert group_of(state) == 8
+    state.append(3)
+    assert next_start(state, "latest") == 8
+
+
+def test_a_slow_checkpoint_is_fenced_by_a_newer_one(state: Partition) -> None:
+    older = state.plan(otherwise="earliest_at_first", most=4)
+    assert isinstance(older, Plan)
+    state.begin_and_work(plan=older, chunks=3)
+    slow = state.look(plan=older)
+    assert isinstance(slow, Checkpoint)
+    run_whole(state)
+    state.commit(seen=slow)
+    assert group_of(state) == 8
+
+
+def test_progress_of_a_topic_that_is_gone_counts_no_more(state: Partition) -> None:
+    plan = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(plan, Plan)
+    state.begin_and_work(plan=plan, chunks=3)
+    state.recreate_the_topic(1.0)
+    assert next_start(state) == 0
+    run_whole(state)
+    assert state.handled[0] == 1
+
+
+def test_a_window_that_does_not_reach_back_to_a_group_that_was_reset_is_not_published(state: Partition) -> None:
+    first = state.plan(otherwise="earliest_at_first", most=4)
+    assert isinstance(first, Plan)
+    state.begin_and_work(plan=first, chunks=3)
+    state.look_and_commit(plan=first)
+    window = state.plan_a_window(first=0.5, length=4, publish=True)
+    assert isinstance(window, Plan)
+    state.begin_and_work(plan=window, chunks=3)
+    state.reset(0.0)
+    state.look_and_commit(plan=window)
+    assert group_of(state) == 0

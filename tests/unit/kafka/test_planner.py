@@ -124,9 +124,9 @@ def test_a_window_is_between_two_moments() -> None:
 def test_a_plan_keeps_the_committed_offset_that_it_was_made_against() -> None:
     planned = plan_ranges(Wishes(start=Earliest()), snapshot())
     assert planned == (
-        PartitionRange(0, 100, 200, 150),
-        PartitionRange(1, 0, 50, 20),
-        PartitionRange(2, 0, 0, None),
+        PartitionRange(0, 100, 200, 150, group_origin=Origin(1, 150)),
+        PartitionRange(1, 0, 50, 20, group_origin=Origin(1, 20)),
+        PartitionRange(2, 0, 0, None, group_origin=Origin(1)),
     )
 
 

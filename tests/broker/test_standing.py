@@ -1,0 +1,399 @@
+"""Where a group stands, as plan, run, checkpoint and gate see it: nothing is passed over, and nothing written twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+from jobs import wait_for
+from pipelines import Bench
+from topics import Sent, commit, committed, fill, fill_in_transactions, numbered, read_all
+
+from airflow_provider_kpipe import KafkaDestination, PartitionScaling
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of
+from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.exceptions import CommitError, GroupMovedError, PlanError
+from airflow_provider_kpipe.kafka import committer, planner
+from airflow_provider_kpipe.kafka.draining import look
+from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
+
+LATEST = Committed("latest")
+
+
+def ids(bench: Bench) -> list[int]:
+    return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
+
+
+def whole(bench: Bench, run_key: str, **wishes: Any) -> Plan:
+    """Plan, run and checkpoint."""
+    plan = bench.plan(run_key=run_key, **wishes)
+    bench.work(plan)
+    assert bench.checkpoint(plan).complete
+    return plan
+
+
+def at(bench: Bench, partitions: int = 1) -> dict[int, int]:
+    return committed(bench.bootstrap, bench.pipeline.group, bench.topic, partitions)
+
+
+def delete_group(bench: Bench, group: str) -> None:
+    # A client that nobody holds is collected, and answers nobody.
+    admin = AdminClient(bench.settings)
+    admin.delete_consumer_groups([group])[group].result(30)
+
+
+def starts(plan: Plan) -> list[int]:
+    return [each.start for each in plan.ranges]
+
+
+def test_a_partition_that_is_empty_at_its_first_run_is_read_from_there_on(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    whole(bench, "first", start=LATEST)
+    assert at(bench) == {0: 0}
+    fill(bench.bootstrap, bench.topic, numbered(30))
+    whole(bench, "second", start=LATEST)
+    assert ids(bench) == list(range(30))
+
+
+def test_a_partition_that_is_added_to_a_live_topic_is_read_from_its_beginning(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(5))
+    whole(bench, "first")
+    admin = AdminClient(bench.settings)
+    admin.create_partitions([NewPartitions(bench.topic, 2)])[bench.topic].result(30)
+    with Positions(bench.settings) as positions:
+        wait_for(lambda: len(positions.topic(bench.topic).partitions) == 2, "the new partition")
+    whole(bench, "second", start=LATEST)
+    fill(bench.bootstrap, bench.topic, [Sent(value=b'{"id": 100}', partition=1)] * 3)
+    whole(bench, "third", start=LATEST)
+    assert [each for each in ids(bench) if each == 100] == [100] * 3
+
+
+def test_a_group_that_is_deleted_starts_over_where_that_is_said_and_goes_on_from_there(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    # After its very first run already.
+    whole(bench, "first")
+    delete_group(bench, bench.pipeline.group)
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+
+    with pytest.raises(PlanError, match="no committed offset, though an earlier run knew it at 10"):
+        bench.plan(run_key="as ever")
+    assert starts(bench.plan(run_key="over again", start=Committed("earliest"))) == [0]
+    whole(bench, "from now on", start=LATEST)
+    assert at(bench) == {0: 20}
+    fill(bench.bootstrap, bench.topic, numbered(10, start=20))
+    whole(bench, "next", start=LATEST)
+    assert ids(bench) == [*range(10), *range(20, 30)]
+
+
+def beside_a_live_run(broker: SandboxBroker, chunks: int | None) -> Bench:
+    """A live run over [20, 80) that has stored so many chunks of ten, or all, and a backfill over [0, 30)."""
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(20))
+    whole(bench, "first")
+    fill(bench.bootstrap, bench.topic, numbered(60, start=20))
+    live = bench.plan(run_key="live")
+    worker = bench.worker(live)
+    worker.open()
+    for _ in range(6 if chunks is None else chunks):
+        worker.run_chunk()
+    whole(bench, "back", publish=True, start=Explicit({0: 0}), end=Explicit({0: 30}))
+    assert at(bench) == {0: 30}
+    worker.run_chunks()
+    assert worker.lanes[0].progress.complete
+    worker.close()
+    assert bench.checkpoint(live).complete
+    return bench
+
+
+@pytest.mark.parametrize("chunks", [3, None], ids=["at work", "waiting for its checkpoint"])
+def test_a_published_backfill_writes_only_its_window_again(broker: SandboxBroker, chunks: int | None) -> None:
+    bench = beside_a_live_run(broker, chunks)
+    assert at(bench) == {0: 80}
+    assert bench.plan(run_key="next").pending == ()
+    assert sorted(ids(bench)) == sorted([*range(80), *range(30)])
+
+
+def test_a_published_window_passes_over_nothing_that_a_new_group_has_not_read(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, [Sent(value=b'{"id": 1}', timestamp=1_000 + each) for each in range(100)])
+    with pytest.raises(PlanError, match="pass over 0 to 49, which it has not read"):
+        bench.plan(run_key="back", publish=True, start=At(1_050), end=At(1_060))
+    whole(bench, "back", publish=True, start=Earliest(), end=At(1_060))
+    assert starts(bench.plan(run_key="live")) == [60]
+
+
+def test_a_partition_of_a_published_run_that_stopped_below_the_group_holds_up_no_other(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(40, partitions=2))
+    whole(bench, "first")
+    fill(bench.bootstrap, bench.topic, numbered(40, partitions=2, start=40))
+    again = bench.plan(run_key="again", publish=True, start=Earliest())
+    bench.work(again, 0)
+    stopped = bench.worker(again, 1)
+    stopped.open()
+    stopped.run_chunk()
+    stopped.close()
+    assert [each.complete for each in bench.checkpoint(again).partitions] == [True, False]
+    assert at(bench, 2) == {0: 40, 1: 20}
+
+
+def test_a_gate_on_a_plan_opens_where_a_partition_has_nothing_in_the_window(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, partitions=2)
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=1_000 + each, partition=0) for each in range(20)])
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=1_000, partition=1)] * 5)
+    plan = whole(bench, "back", start=At(1_010), end=At(1_015))
+    until = Explicit({each.partition: each.end for each in plan.ranges})
+    target = DrainTarget.of(
+        until, group=plan.group, topic=plan.topic, isolation_level=plan.isolation_level, partitions=None
+    )
+    assert [each.drained for each in look(bench.settings, target)] == [True, True]
+
+
+def test_a_cap_is_not_spent_on_what_has_left_the_topic(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, source={"on_data_loss": "skip"})
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    whole(bench, "first")
+    fill(bench.bootstrap, bench.topic, numbered(990, start=10))
+    admin = AdminClient(bench.settings)
+    for future in admin.delete_records([TopicPartition(bench.topic, 0, 900)]).values():
+        future.result(30)
+    plan = bench.plan(run_key="next", max_records=60)
+    (progress,) = bench.work(plan)
+    assert (progress.counts.read, progress.counts.lost, progress.next_offset) == (60, 890, 960)
+    assert bench.checkpoint(plan).complete
+
+
+def test_a_reset_to_the_first_gap_of_a_run_in_pieces_reads_all_that_follows(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
+    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    plan = bench.plan(run_key="one")
+    pieces = plan.ranges[0].pieces
+    claim = PartitionWorker(Job(bench.pipeline, plan), bench.kafka, pieces[:1], YieldOrders())
+    claim.open()
+    claim.close()
+    for number, piece in enumerate(pieces):
+        if number != 1:
+            PartitionWorker(Job(bench.pipeline, plan), bench.kafka, [piece], YieldOrders(), number + 1).run()
+    bench.checkpoint(plan)
+    gap = at(bench)[0]
+    assert bench.plan(run_key="by itself").ranges[0].done != ()
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: gap})
+    assert [(each.start, each.done) for each in bench.plan(run_key="two").ranges] == [(gap, ())]
+
+
+def test_a_cap_that_ends_in_a_hole_does_not_read_the_record_behind_it(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    # 0-3, a marker at 4, 5-8, a marker at 9.
+    fill_in_transactions(bench.bootstrap, bench.topic, [(numbered(4), True), (numbered(4, start=4), True)])
+    first = whole(bench, "one", max_records=5)
+    assert (first.ranges[0].end, ids(bench)) == (5, [0, 1, 2, 3])
+    whole(bench, "two")
+    assert ids(bench) == list(range(8))
+
+
+def test_a_group_that_was_set_by_hand_at_first_and_again_later_is_read_again(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    for count in (1, 2, 3):
+        commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
+        whole(bench, f"run-{count}")
+        assert ids(bench) == list(range(10)) * count
+
+
+def test_a_cleared_run_whose_progress_has_expired_is_complete(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    plan = whole(bench, "one")
+    delete_group(bench, progress_group_of(bench.pipeline.group))
+    with Positions(bench.settings) as positions:
+        assert [each.complete for each in positions.progress(plan)] == [True]
+        job = Job(bench.pipeline, plan, 9, committed=positions.committed_beyond(plan))
+    (again,) = PartitionWorker(job, bench.kafka, plan.ranges, YieldOrders()).run()
+    assert (again.complete, again.counts.read, ids(bench)) == (True, 0, list(range(10)))
+
+
+def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginning(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(20))
+    plan = bench.plan(run_key="one")
+    worker = bench.worker(plan)
+    worker.open()
+    worker.run_chunk()
+    admin = AdminClient(bench.settings)
+    admin.delete_topics([bench.topic])[bench.topic].result(30)
+    create_topics(bench.bootstrap, bench.topic, partitions=1)
+    fill(bench.bootstrap, bench.topic, numbered(30, start=100))
+    # What the worker stores now lies beside an offset of the new topic.
+    worker.run_chunk()
+    worker.close()
+
+    following = whole(bench, "two")
+
+    assert starts(following) == [0]
+    assert [each for each in ids(bench) if each >= 100] == list(range(100, 130))
+
+
+def test_a_log_that_was_cut_and_has_grown_again_stops_by_name(broker: SandboxBroker) -> None:
+    """What is stored says that another leader had the records: one that the broker knows nothing of."""
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    first = bench.plan(run_key="one")
+    elsewhere = dataclasses.replace(
+        first, ranges=tuple(dataclasses.replace(each, leader_epoch=7) for each in first.ranges)
+    )
+    bench.work(first)
+    bench.checkpoint(elsewhere)
+    delete_group(bench, progress_group_of(bench.pipeline.group))
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* stands at 10"):
+        bench.plan(run_key="two")
+    # And where that is found out after the plan: by the worker.
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10})
+    made = bench.plan(run_key="three")
+    cut = dataclasses.replace(made, ranges=tuple(dataclasses.replace(each, leader_epoch=7) for each in made.ranges))
+    (stopped,) = bench.work(cut)
+    assert stopped.state == "stopped"
+    assert "the topic was truncated or re-created (" in (stopped.reason or "")
+    assert ids(bench) == list(range(10))
+
+
+def test_a_topic_that_grows_changes_nobodys_writer(broker: SandboxBroker) -> None:
+    """An older worker that stands still is fenced by the newer one of its partition, whatever was added since."""
+    bench = Bench.make(broker.bootstrap_servers, partitions=64, chunk_records=10)
+    records = [Sent(value=json.dumps({"id": each}).encode(), partition=1) for each in range(40)]
+    fill(bench.bootstrap, bench.topic, records)
+    older = bench.plan(run_key="older", partitions=(1,))
+    stalled = bench.worker(older, 1)
+    stalled.open()
+    stalled.run_chunk()
+    admin = AdminClient(bench.settings)
+    admin.create_partitions([NewPartitions(bench.topic, 130)])[bench.topic].result(30)
+    with Positions(bench.settings) as positions:
+        wait_for(lambda: len(positions.topic(bench.topic).partitions) == 130, "the new partitions")
+
+    newer = bench.plan(run_key="newer", partitions=(1,))
+    (done,) = bench.work(newer, 1)
+    stalled.run_chunks()
+    stalled.close()
+
+    assert done.complete
+    assert sorted(ids(bench)) == list(range(40))
+
+
+def test_an_older_checkpoint_that_was_held_up_takes_the_group_back_in_no_case(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    older = bench.plan(run_key="older")
+    bench.work(older)
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+    newer = bench.plan(run_key="newer")
+    members = committer._check_members
+    looks: list[int] = []
+
+    def held_up(positions: Positions, plan: Plan) -> None:
+        members(positions, plan)
+        looks.append(1)
+        # Between its last look and its commit, the newer one's checkpoint comes and goes.
+        if len(looks) == 2 and plan is older:
+            bench.work(newer)
+            assert bench.checkpoint(newer).complete
+
+    monkeypatch.setattr(committer, "_check_members", held_up)
+    with pytest.raises(CommitError, match="another checkpoint of it has come in between"):
+        bench.checkpoint(older)
+    assert at(bench) == {0: 20}
+    # Tried again, it finds that all is done.
+    bench.checkpoint(older)
+    assert at(bench) == {0: 20}
+    assert bench.plan(run_key="next").pending == ()
+
+
+def test_a_commit_that_is_late_on_the_wire_is_fenced(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    group = bench.pipeline.group
+    with OffsetTransaction(bench.settings, checkpoint_id_of(group), bench.topic) as late:
+        late.send(group, [TopicPartition(bench.topic, 0, 5)])
+        with OffsetTransaction(bench.settings, checkpoint_id_of(group), bench.topic) as newer:
+            newer.send(group, [TopicPartition(bench.topic, 0, 9)])
+            newer.commit()
+        with pytest.raises(Exception, match="fenced"):
+            late.commit()
+    assert at(bench) == {0: 9}
+
+
+def test_a_pipeline_may_not_have_the_name_of_what_kpipe_stores(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    for name in (f"{bench.topic}.kpipe", f"{bench.topic}.kpipe.2", f"{bench.topic}.backfill.key"):
+        with pytest.raises(ValueError, match="is a name that kpipe makes itself"):
+            dataclasses.replace(bench.pipeline, name=name)
+
+
+def test_two_pipelines_do_not_share_a_group(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    whole(bench, "one")
+    other = dataclasses.replace(
+        bench, pipeline=dataclasses.replace(bench.pipeline, destination=KafkaDestination(bench.dead), dead_letter=None)
+    )
+    with pytest.raises(PlanError, match=r"is where pipeline .* stands in partition 0"):
+        other.plan(run_key="two")
+    # Both planned before either has run: the second one to come stops.
+    twin = Bench.make(broker.bootstrap_servers)
+    fill(twin.bootstrap, twin.topic, numbered(10))
+    rival = dataclasses.replace(
+        twin, pipeline=dataclasses.replace(twin.pipeline, destination=KafkaDestination(twin.dead), dead_letter=None)
+    )
+    first, second = twin.plan(run_key="first"), rival.plan(run_key="second")
+    twin.work(first)
+    (stopped,) = rival.work(second)
+    assert (stopped.state, stopped.counts.read) == ("stopped", 0)
+    assert "belongs to pipeline" in (stopped.reason or "")
+    assert twin.checkpoint(first).complete
+    with pytest.raises(GroupMovedError):
+        rival.checkpoint(dataclasses.replace(second, number=first.number, run_key=first.run_key))
+
+
+def test_three_plans_before_the_first_checkpoint_write_nothing_twice(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    plans = [bench.plan(run_key=key) for key in ("one", "two")]
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+    plans.append(bench.plan(run_key="three"))
+    for plan in plans:
+        bench.work(plan)
+        assert bench.checkpoint(plan).complete
+    assert (at(bench), ids(bench)) == ({0: 20}, list(range(20)))
+    assert bench.plan(run_key="next").pending == ()
+
+
+def test_the_plan_of_a_host_whose_clock_is_ahead_holds_up_nobody(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    ahead = dataclasses.replace(bench.plan(run_key="ahead"), created_at="2099-01-01T00:00:00+00:00")
+    bench.work(ahead)
+    assert bench.checkpoint(ahead).complete
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+    behind = dataclasses.replace(bench.plan(run_key="behind"), created_at="1999-01-01T00:00:00+00:00")
+    (progress,) = bench.work(behind)
+    assert progress.complete
+    assert bench.checkpoint(behind).complete
+    assert ids(bench) == list(range(20))
