@@ -54,6 +54,6 @@ def progress_line(each: PartitionProgress) -> str:
     filled = int(_BAR * each.fraction)
     return (
         f"         partition {each.range.partition} {'█' * filled}{'·' * (_BAR - filled)} {each.fraction:4.0%} "
-        f"{each.next_offset - each.range.start:>8,} of {len(each.range):,}, "
+        f"{each.offsets_completed:>8,} of {len(each.range):,}, "
         f"{each.counts.dead_lettered} dead letters, {each.reason or each.state}"
     )

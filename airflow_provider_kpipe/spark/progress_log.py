@@ -52,7 +52,7 @@ class ProgressLog:
 
     def _watch(self) -> None:
         with Positions(self._settings, answer_seconds=STOP_SECONDS) as positions:
-            before: dict[int, int] = {}
+            before: dict[int, PartitionProgress] = {}
             looked_at = time.monotonic()
             # The first look, at once, is what the next one is compared with: a short job has no third.
             waits = chain((0.0,), repeat(self._interval))
@@ -63,12 +63,12 @@ class ProgressLog:
                     log.warning("progress cannot be read now: %s", error)
                     continue
                 now = time.monotonic()
-                moved = [each for each in progress if each.offsets_completed != before.get(each.range.partition)]
+                moved = [each for each in progress if _has_moved(each, before.get(each.range.partition))]
                 self.moved_at |= dict.fromkeys((each.range.partition for each in moved), datetime.now(timezone.utc))
                 if before and moved:
                     self._report(progress, moved, before, now - looked_at)
                     self._show_elsewhere(progress)
-                before, looked_at = {each.range.partition: each.offsets_completed for each in progress}, now
+                before, looked_at = {each.range.partition: each for each in progress}, now
 
     def _show_elsewhere(self, progress: Sequence[PartitionProgress]) -> None:
         # Once the job is over, its end is shown; nothing older may come behind it.
@@ -83,11 +83,13 @@ class ProgressLog:
         self,
         progress: Sequence[PartitionProgress],
         moved: Sequence[PartitionProgress],
-        before: Mapping[int, int],
+        before: Mapping[int, PartitionProgress],
         seconds: float,
     ) -> None:
+        # Of a partition that was taken over, in either direction, another run has read the records.
         rates = {
-            each.range.partition: (each.offsets_completed - before[each.range.partition]) / seconds for each in moved
+            each.range.partition: max(0, each.counts.read - before[each.range.partition].counts.read) / seconds
+            for each in moved
         }
         for each in moved[:MOST_LINES]:
             log.info(
@@ -105,6 +107,10 @@ class ProgressLog:
             sum(each.complete for each in progress),
             len(progress),
         )
+
+
+def _has_moved(now: PartitionProgress, before: PartitionProgress | None) -> bool:
+    return before is None or now.offsets_completed != before.offsets_completed
 
 
 def table(progress: Sequence[PartitionProgress], topic: str) -> str:

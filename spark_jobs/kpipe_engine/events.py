@@ -116,6 +116,12 @@ class PublishedEvents(LoggedEvents):
         let_go(self._producer)
 
 
+def without_events(job: Job) -> Job:
+    """The same job, whose workers tell nobody: somebody else does."""
+    scaling = dataclasses.replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)
+    return dataclasses.replace(job, pipeline=dataclasses.replace(job.pipeline, partitions=scaling))
+
+
 def choose_events(job: Job, settings: Settings) -> PartitionEvents:
     scaling = job.pipeline.partitions
     if not scaling.emit_partition_execution_events:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from confluent_kafka import KafkaException
 
@@ -29,12 +30,13 @@ from kpipe_engine.errors import (
     RefusedError,
     reason_of,
 )
-from kpipe_engine.events import choose_events
+from kpipe_engine.events import choose_events, without_events
 from kpipe_engine.fault_policy import choose_fault_policy
 from kpipe_engine.handlers import choose_handler, choose_ledger
 from kpipe_engine.handling import KnownFaults
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
+from kpipe_engine.last_words import say_why
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.recovery import Recovery
 from kpipe_engine.run_watch import choose_watch
@@ -66,6 +68,8 @@ class PartitionWorker:
         whereabouts: Whereabouts | None = None,
     ) -> None:
         self.pipeline, self.orders = job.pipeline, orders
+        # Of what happens to the partitions, this worker has told.
+        self.successor = partial(PartitionWorker, without_events(job), settings, task=task)
         self.call_seconds = 0.0
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
         self.caution = Caution(self.care.suspicion, job.pipeline.chunk_records)
@@ -99,12 +103,21 @@ class PartitionWorker:
             self.open()
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
-            for lane in self.lanes.unsettled:
-                lane.end("stopped", reason_of(stop))
-                self.events.tell("faulted", lane, reason=lane.reason)
+            self.stop_short(reason_of(stop))
         finally:
             self.close()
         return [lane.progress for lane in self.lanes]
+
+    def stop_short(self, reason: str) -> None:
+        """End what is left to do. Nobody knows what has become of the chunk: another worker goes back to what is
+        stored, and stores the reason where the partition is still ours."""
+        lanes = self.lanes.unsettled
+        for lane in lanes:
+            lane.end("stopped", reason)
+            self.events.tell("faulted", lane, reason=lane.reason)
+        if lanes:
+            care = Care(stops={lane.partition: reason for lane in lanes})
+            say_why(self.successor([lane.range for lane in lanes], YieldOrders(), care=care))
 
     def open(self) -> None:
         """Fence off whoever wrote before, and take the partitions on."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
 from kpipe_engine.clients import QUEUE_KBYTES
+from kpipe_engine.events import without_events
 from kpipe_engine.layout import Task
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.supervisor import Supervisor
@@ -37,7 +38,8 @@ def _supervisor(packed: str, settings: str, at_once: int) -> Supervisor:
 
 def claim_what_is_cut(packed: str, settings: str) -> None:
     """Put our lease on each partition that is cut, before any of its pieces is begun: they all rely on it."""
-    job, kafka = _silent(Job.from_json(unpack(packed))), KafkaSettings.from_json(unpack(settings))
+    # What happens to a piece is told by the task that works on it.
+    job, kafka = without_events(Job.from_json(unpack(packed))), KafkaSettings.from_json(unpack(settings))
     for planned in job.plan.pending:
         if planned.cuts:
             worker = PartitionWorker(job, kafka, planned.pieces[:1], YieldOrders())
@@ -45,12 +47,6 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
                 worker.open()
             finally:
                 worker.close()
-
-
-def _silent(job: Job) -> Job:
-    """What happens to a piece is told by the task that works on it."""
-    scaling = replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)
-    return replace(job, pipeline=replace(job.pipeline, partitions=scaling))
 
 
 def _shared(kafka: KafkaSettings, at_once: int) -> KafkaSettings:

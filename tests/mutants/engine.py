@@ -9,6 +9,13 @@ U = "tests/unit/engine"
 B = "tests/broker"
 
 MUTATIONS = (
+    Mutation(
+        "worker: why it stopped is not stored",
+        f"{E}/partition_worker.py",
+        "        if lanes:\n            care",
+        "        if not lanes:\n            care",
+        f"{B}/test_last_words.py",
+    ),
     # Reading
     Mutation(
         "source: the record at the end of a range is read too",

@@ -198,3 +198,13 @@ def test_hundreds_of_partitions_are_shown_at_the_end_only(plan: Plan, watch: Wat
         looks = [looks_at(many, *[at] * count) for at in (0, 5)]
         watch(many, *looks, show=lambda progress: shown.append(len(progress)))
     assert shown == [MOST_SHOWN]
+
+
+@pytest.mark.parametrize("taken", ["over", "away"])
+def test_what_another_run_has_read_is_no_rate_of_this_one(plan: Plan, watch: Watch, taken: str) -> None:
+    first, *others = plan.ranges
+    rest = [PartitionProgress.not_started(each) for each in others]
+    untouched, read = PartitionProgress.not_started(first), PartitionProgress(first, 60, Counts(read=60))
+    now = PartitionProgress(first, 60, Counts()) if taken == "over" else PartitionProgress.revoked(first, "newer")
+    lines = watch(plan, [untouched if taken == "over" else read, *rest], [now, *rest])
+    assert [line.split(", ")[1] for line in lines] == ["0 records/s"] * 2
