@@ -298,3 +298,61 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
         assert piece(newer_bench, newer, slot, attempt=2, task=slot + 1).run()[0].complete
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete
+
+
+def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all_the_same(
+    broker: SandboxBroker,
+) -> None:
+    bench = make(broker)
+    older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
+    claims = piece(bench, newer, 0, task=0)
+    claims.delivery.open()
+    # The older run comes in between, fences the claim, and completes the first piece.
+    claim(bench, older)
+    at_work = piece(bench, older, 2, task=3)
+    at_work.open()
+    at_work.run_chunk()
+    assert piece(bench, older, 0).run()[0].complete
+
+    claims.recovery.until_it_works(claims.take_on, lambda: claims.lanes.ours)
+    claims.close()
+
+    at_work.run_chunks()
+    at_work.close()
+    assert at_work.lanes[0].progress.state == "revoked"
+    for slot in range(4):
+        piece(bench, newer, slot, task=slot + 1).run()
+    assert sorted(ids(bench)) == list(range(100))
+    assert bench.checkpoint(newer).complete
+
+
+def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make(broker)
+    plans = [bench.plan(run_key=key) for key in ("first", "second", "third", "fourth")]
+    claim(bench, plans[0])
+    at_work = piece(bench, plans[0], 2, task=2)
+    at_work.open()
+
+    def die(*_arguments: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as dying:
+        dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
+        for plan in plans[1:3]:
+            dies = piece(bench, plan, 0, task=0)
+            with pytest.raises(RuntimeError, match="killed"):
+                dies.open()
+            dies.close()
+    # Nobody has fenced this piece, and it does not know yet.
+    at_work.run_chunk()
+    claim(bench, plans[3])
+    at_work.run_chunks()
+    at_work.close()
+
+    for slot in range(4):
+        assert piece(bench, plans[3], slot, task=slot + 1).run()[0].complete
+    assert sorted(ids(bench)) == list(range(100))
+    checkpoint = bench.checkpoint(plans[3])
+    assert (checkpoint.complete, checkpoint.totals.written) == (True, 100)
