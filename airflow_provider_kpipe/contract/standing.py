@@ -76,6 +76,11 @@ class Facts:
     stored: Stored | None = None
 
     @property
+    def is_anything_known(self) -> bool:
+        """Whether the group stands somewhere, or did."""
+        return any(each is not None for each in (self.committed, self.published, self.stored))
+
+    @property
     def is_recreated(self) -> bool:
         """Whether the group's offset is one of a topic that had the same name."""
         return self.committed is not None and self.committed.mark is not None and self.mark is None

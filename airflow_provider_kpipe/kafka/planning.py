@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, backfill_group_of
+from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, backfill_group_of, sequence_group_of
 from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH, At, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
@@ -47,6 +47,7 @@ def make_plan(
             published=published or {},
             leader_epochs={partition: end.leader_epoch for partition, end in ends.items()},
         )
+        check_other_topics(positions, pipeline, snapshot.facts)
     check_metadata(metadata_bytes)
     check_owner(pipeline, snapshot.facts)
     highest = max((facts.highest_number for facts in snapshot.facts.values()), default=0)
@@ -98,6 +99,20 @@ def check_owner(pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
                 "and destination): give it a name or a group_id of its own; or, if it takes the other one's place, "
                 "reset the group to where it stands (kafka-consumer-groups.sh --reset-offsets --to-current)"
             )
+
+
+def check_other_topics(positions: Positions, pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
+    """Refuse a group in which a pipeline over another topic draws its numbers, at the first run over this topic."""
+    if any(known.is_anything_known for known in facts.values()):
+        return
+    counter, topic = sequence_group_of(pipeline.group), pipeline.source.topic
+    others = sorted(positions.topics_of(counter) - {topic})
+    if others:
+        raise PlanError(
+            f"group {pipeline.group!r} is where a pipeline over {others[0]!r} stands, and pipeline {pipeline.name!r} "
+            f"reads {topic!r}: give it a name or a group_id of its own; or, if it has moved to this topic, forget the "
+            f"other one (kafka-consumer-groups.sh --delete-offsets --group {counter} --topic {others[0]})"
+        )
 
 
 def check_not_truncated(

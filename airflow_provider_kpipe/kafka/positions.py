@@ -207,6 +207,16 @@ class Positions:
                     found[each.partition] = held
         return found
 
+    def topics_of(self, group: str) -> set[str]:
+        """Topics for which a group holds an offset."""
+        found = self.cluster.ask_admin(
+            lambda admin, seconds: admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group)], request_timeout=seconds
+            ),
+            f"about group {group!r}",
+        )[group]
+        return {each.topic for each in found.topic_partitions or [] if each.offset >= 0}
+
     def members(self, group: str) -> list[str]:
         """Client ids of the consumers that are in the group now."""
         try:

@@ -24,7 +24,7 @@ from airflow_provider_kpipe.kafka import committer, planner
 from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
 
@@ -370,6 +370,22 @@ def test_two_pipelines_do_not_share_a_group(broker: SandboxBroker) -> None:
     assert twin.checkpoint(first).complete
     with pytest.raises(GroupMovedError):
         rival.checkpoint(dataclasses.replace(second, number=first.number, run_key=first.run_key))
+
+
+def test_two_pipelines_over_different_topics_do_not_share_a_group(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    whole(bench, "one")
+    other = Bench.make(broker.bootstrap_servers)
+    other = dataclasses.replace(other, pipeline=dataclasses.replace(other.pipeline, group_id=bench.pipeline.group))
+    with pytest.raises(PlanError, match=f"is where a pipeline over '{bench.topic}' stands"):
+        other.plan(run_key="two")
+    # The pipeline itself goes on, and the other one where the group has forgotten the first.
+    assert bench.plan(run_key="three").pending == ()
+    kafka_consumer_groups(
+        bench.bootstrap, "--delete-offsets", "--group", f"{bench.pipeline.group}.kpipe.sequence", "--topic", bench.topic
+    )
+    assert other.plan(run_key="four").ranges
 
 
 def test_three_plans_before_the_first_checkpoint_write_nothing_twice(broker: SandboxBroker) -> None:
