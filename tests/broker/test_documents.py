@@ -67,7 +67,7 @@ def test_a_run_that_another_version_began_goes_on_from_what_it_stored(
     first.close()
     rewrite(bench, change)
 
-    (progress,) = bench.work(plan, attempt=2)
+    (progress,) = bench.work(plan)
     bench.checkpoint(plan)
 
     assert progress.complete
@@ -90,7 +90,7 @@ def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
     before = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     written = rewrite(bench, unreadable)
 
-    stopped, neighbour = bench.worker(plan, 0, 1, attempt=2).run()
+    stopped, neighbour = bench.worker(plan, 0, 1).run()
 
     after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     assert stopped.state == "stopped"
@@ -108,7 +108,7 @@ def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
 
     # The version that can read it goes on.
     hold(bench.bootstrap, progress_group_of(bench.pipeline.group), before)
-    (progress,) = bench.work(plan, 0, attempt=3)
+    (progress,) = bench.work(plan, 0)
     assert progress.complete
     assert ids(bench) == list(range(60))
 

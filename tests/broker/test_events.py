@@ -88,7 +88,7 @@ def test_how_a_partition_ends_before_its_end_is_told(broker: SandboxBroker, capl
     bench.work(plan)
     orders = YieldOrders()
     orders.ask("somebody stopped the task")
-    bench.work(plan, orders=orders, attempt=2)
+    bench.work(plan, orders=orders)
 
     found = [(each["event"], each["next_offset"]) for each in logged(caplog)]
     assert found == [
@@ -124,7 +124,7 @@ def test_who_loses_a_partition_tells_so(broker: SandboxBroker, caplog: pytest.Lo
     plan = bench.plan()
     older = bench.worker(plan)
     older.open()
-    bench.work(plan, attempt=2)
+    bench.work(plan)
     caplog.clear()
 
     older.run_chunks()

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from pipelines import Bench
 from topics import read_all
 
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
@@ -30,7 +30,7 @@ def put(bench: Bench, compression: str, *values: bytes) -> None:
 def work(bench: Bench, **source: Any) -> Any:
     plan = bench.plan()
     kafka = KafkaSettings({**bench.settings, **LIMITS, **source}, bench.settings)
-    (progress,) = PartitionWorker(Job(bench.pipeline, plan), kafka, plan.ranges, YieldOrders()).run()
+    (progress,) = PartitionWorker(bench.attempt(plan), kafka, plan.ranges, YieldOrders()).run()
     return progress
 
 

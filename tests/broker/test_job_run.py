@@ -9,7 +9,6 @@ from pipelines import Bench
 from topics import are_held_back, fill, numbered
 from workers import abandoned
 
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.spark.job_run import JobRun
@@ -27,7 +26,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
 def job_run(bench: Bench, plan: Plan) -> JobRun:
     nothing: Any = {}
     return JobRun(
-        Job(bench.pipeline, plan),
+        bench.attempt(plan),
         bench.kafka,
         conn_id="spark_default",
         spark_conf=nothing,

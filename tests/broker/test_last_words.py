@@ -47,7 +47,7 @@ def test_a_destination_that_does_not_exist(broker: SandboxBroker, delivery: Deli
     assert bench.checkpoint(plan).partitions[0].reason == progress.reason
     # The next try goes on.
     create_topics(bench.bootstrap, gone.topic)
-    assert [each.complete for each in bench.work(plan, attempt=2)] == [True]
+    assert [each.complete for each in bench.work(plan)] == [True]
     assert (ids(bench), stored(bench, plan)[0].reason) == (list(range(10)), None)
 
 

@@ -15,7 +15,6 @@ from topics import committed, fill, held, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.causes import Cause
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.metadata import (
     LEAST_METADATA_BYTES,
     METADATA_BYTES,
@@ -61,7 +60,7 @@ def check_a_talkative_run(bench: Bench) -> None:
     first.run_chunk()
     first.close()
 
-    (progress,) = bench.work(plan, attempt=2)
+    (progress,) = bench.work(plan)
     checkpoint = bench.checkpoint(plan)
 
     assert progress.complete
@@ -118,7 +117,7 @@ def test_why_records_could_not_pass_is_told_of_all_partitions_and_tries(broker: 
     first.open()
     first.run_chunk()
     first.close()
-    bench.work(plan, 0, attempt=2)
+    bench.work(plan, 0)
     bench.work(plan, 1)
 
     causes = bench.checkpoint(plan).totals.causes
@@ -137,7 +136,7 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_half_way(bench: Bench, plan: Plan, chance: random.Random) -> None:
     """Each piece of the plan stops somewhere."""
-    planned, job = plan.ranges[0], Job(bench.pipeline, plan)
+    planned, job = plan.ranges[0], bench.attempt(plan)
     pieces = [planned.pieces[0], *planned.pieces]
     for task, piece in enumerate(pieces):
         worker = PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task)
@@ -151,8 +150,9 @@ def run_half_way(bench: Bench, plan: Plan, chance: random.Random) -> None:
 def finish(bench: Bench) -> None:
     """A last run reads what is left."""
     plan = bench.plan(run_key="last")
+    job = bench.attempt(plan)
     for task, piece in enumerate((plan.ranges[0].pieces[0], *plan.ranges[0].pieces)):
-        worker = PartitionWorker(Job(bench.pipeline, plan), bench.kafka, [piece], YieldOrders(), task)
+        worker = PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task)
         worker.open()
         if task:
             worker.run_chunks()

@@ -10,7 +10,6 @@ from pipelines import Bench
 from tasks import work_in_task
 from topics import Sent, fill, read_all
 
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -32,7 +31,7 @@ def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
     ]
     fill(bench.bootstrap, bench.topic, sent)
     plan = bench.plan()
-    job = Job(bench.pipeline, plan, deadline=time.time() + UNTIL_THE_DEADLINE, grace_seconds=1.0)
+    job = bench.attempt(plan, deadline=time.time() + UNTIL_THE_DEADLINE, grace_seconds=1.0)
 
     done, said = work_in_task(bench, plan, at_once=2, job=job)
 
@@ -53,6 +52,6 @@ def test_a_worker_that_cannot_even_say_so_ends_the_task(broker: SandboxBroker) -
     bench = Bench.make(broker.bootstrap_servers, segments=["never_kit:never"])
     fill(bench.bootstrap, bench.topic, [Sent()])
     plan = bench.plan()
-    job = Job(bench.pipeline, plan, deadline=time.time(), grace_seconds=1.0)
+    job = bench.attempt(plan, deadline=time.time(), grace_seconds=1.0)
     with pytest.raises(AssertionError, match="also while it only had to say that it stops"):
         work_in_task(bench, plan, job=job)

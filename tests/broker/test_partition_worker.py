@@ -305,7 +305,7 @@ def test_a_newer_worker_fences_the_older_and_nothing_is_written_twice(broker: Sa
     older.open()
     older.run_chunk()
 
-    (progress,) = bench.work(plan, attempt=2)
+    (progress,) = bench.work(plan)
     older.run_chunks()
     older.close()
 

@@ -68,9 +68,10 @@ def assert_stopped_over(thing: str, progress: PartitionProgress) -> None:
 def test_a_transactional_id(strict_broker: SandboxBroker, seen: bool) -> None:
     bench = filled(strict_broker)
     plan = bench.plan()
+    job = bench.attempt(plan)
     (writer,) = plan.transactional_ids
     forbid(bench, ResourceType.TRANSACTIONAL_ID, writer, seen)
-    assert_stopped_over(f"transactional id {writer!r}", *bench.work(plan))
+    assert_stopped_over(f"transactional id {writer!r}", *bench.work(plan, job=job))
 
 
 @both_deliveries
@@ -78,8 +79,9 @@ def test_a_transactional_id(strict_broker: SandboxBroker, seen: bool) -> None:
 def test_the_group_of_what_is_stored(strict_broker: SandboxBroker, delivery: Delivery, seen: bool) -> None:
     bench = filled(strict_broker, delivery)
     plan = bench.plan()
-    forbid(bench, ResourceType.GROUP, plan.progress_group, seen)
-    assert_stopped_over(f"group {plan.progress_group!r}", *bench.work(plan))
+    job = bench.attempt(plan)
+    forbid(bench, ResourceType.GROUP, plan.progress_group(), seen)
+    assert_stopped_over(f"group {plan.progress_group()!r}", *bench.work(plan, job=job))
 
 
 @both_deliveries
@@ -87,8 +89,9 @@ def test_the_group_of_what_is_stored(strict_broker: SandboxBroker, delivery: Del
 def test_the_source_topic(strict_broker: SandboxBroker, delivery: Delivery, seen: bool) -> None:
     bench = filled(strict_broker, delivery)
     plan = bench.plan()
+    job = bench.attempt(plan)
     forbid(bench, ResourceType.TOPIC, bench.topic, seen)
-    assert_stopped_over(f"topic {bench.topic!r}", *bench.work(plan))
+    assert_stopped_over(f"topic {bench.topic!r}", *bench.work(plan, job=job))
 
 
 @pytest.mark.parametrize("segments", [[], ["orders_kit:unhurriedly"]], ids=["at the end", "while records are handled"])
@@ -97,9 +100,10 @@ def test_a_topic_that_may_be_seen_and_not_be_written_to(strict_broker: SandboxBr
     bench = filled(strict_broker, segments=segments)
     fill(bench.bootstrap, bench.topic, numbered(1_000))
     plan = bench.plan()
+    job = bench.attempt(plan)
     forbid(bench, ResourceType.TOPIC, bench.output, seen=True)
 
-    (progress,) = bench.work(plan)
+    (progress,) = bench.work(plan, job=job)
 
     assert (progress.state, progress.next_offset) == ("stopped", 0)
     assert (progress.reason or "").startswith(

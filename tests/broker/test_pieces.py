@@ -43,17 +43,19 @@ def make(broker: SandboxBroker, delivery: Delivery = "exactly_once") -> Bench:
     return bench
 
 
-def piece(bench: Bench, plan: Plan, slot: int, attempt: int = 1, task: int = 1) -> PartitionWorker:
+def piece(bench: Bench, job: Job, slot: int, task: int = 1) -> PartitionWorker:
     """The worker of one piece, as the tasks of a job have it."""
-    pieces: Sequence[object] = plan.ranges[0].pieces
-    return PartitionWorker(Job(bench.pipeline, plan, attempt), bench.kafka, [pieces[slot]], YieldOrders(), task)
+    pieces: Sequence[object] = job.plan.ranges[0].pieces
+    return PartitionWorker(job, bench.kafka, [pieces[slot]], YieldOrders(), task)
 
 
-def claim(bench: Bench, plan: Plan, attempt: int = 1) -> None:
-    """What the driver does before its tasks begin."""
-    worker = piece(bench, plan, 0, attempt, task=0)
+def claim(bench: Bench, plan: Plan) -> Job:
+    """Begin an attempt, and do what the driver does before its tasks begin."""
+    job = bench.attempt(plan)
+    worker = piece(bench, job, 0, task=0)
     worker.open()
     worker.close()
+    return job
 
 
 def progress(bench: Bench, plan: Plan) -> PartitionProgress:
@@ -71,11 +73,11 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
     bench = make(broker, delivery)
     plan = bench.plan()
     assert plan.ranges[0].cuts == (25, 50, 75)
-    claim(bench, plan)
+    job = claim(bench, plan)
     for task, slot in enumerate((2, 0, 3, 1), start=1):
         before = progress(bench, plan)
         assert not before.complete
-        (done,) = piece(bench, plan, slot, task=task).run()
+        (done,) = piece(bench, job, slot, task=task).run()
         assert done.complete
 
     found = progress(bench, plan)
@@ -89,9 +91,9 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
 def test_its_checkpoint_again_once_a_newer_run_has_begun(broker: SandboxBroker, finished: bool) -> None:
     bench = make(broker)
     plan = bench.plan(run_key="older")
-    claim(bench, plan)
+    job = claim(bench, plan)
     for slot in range(4 if finished else 2):
-        assert piece(bench, plan, slot).run()[0].complete
+        assert piece(bench, job, slot).run()[0].complete
     assert bench.checkpoint(plan).complete is finished
     fill(bench.bootstrap, bench.topic, numbered(100, start=100))
     claim(bench, bench.plan(run_key="newer"))
@@ -111,9 +113,9 @@ def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker:
     wishes: dict[str, Any] = {"first": {}, "again": {"publish": True, "start": Earliest()}}
     for run_key in wishes:
         plan = bench.plan(run_key=run_key, **wishes[run_key])
-        claim(bench, plan)
+        job = claim(bench, plan)
         for slot in range(4):
-            assert piece(bench, plan, slot).run()[0].complete
+            assert piece(bench, job, slot).run()[0].complete
         assert bench.checkpoint(plan).complete
     assert sorted(ids(bench)) == sorted([*range(100), *range(100)])
 
@@ -123,14 +125,14 @@ def test_pieces_of_a_run_that_had_the_same_key_are_not_its_own(broker: SandboxBr
     bench = make(broker)
     for hour in (10, 11):
         plan = bench.plan(run_key="once")
-        claim(bench, plan)
+        job = claim(bench, plan)
         if hour == 10:
-            piece(bench, plan, 2).run()
+            piece(bench, job, 2).run()
             commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
 
     following = bench.plan(run_key="next")
-    claim(bench, following)
-    read = [piece(bench, following, slot).run()[0].counts.read for slot in range(4)]
+    job = claim(bench, following)
+    read = [piece(bench, job, slot).run()[0].counts.read for slot in range(4)]
 
     assert (following.ranges[0].start, following.ranges[0].done) == (0, ())
     assert read == [25, 25, 25, 25]
@@ -146,8 +148,8 @@ def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:
     )
     fill(bench.bootstrap, bench.topic, numbered(100))
     plan = bench.plan()
-    claim(bench, plan)
-    letters = [piece(bench, plan, slot).run()[0].counts.dead_lettered for slot in (0, 1, 2)]
+    job = claim(bench, plan)
+    letters = [piece(bench, job, slot).run()[0].counts.dead_lettered for slot in (0, 1, 2)]
     assert letters == [12, 0, 0]
     assert "more than max_dead_letters=15" in (progress(bench, plan).reason or "")
 
@@ -155,12 +157,12 @@ def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:
 def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker: SandboxBroker) -> None:
     bench = make(broker)
     plan = bench.plan()
-    claim(bench, plan)
-    piece(bench, plan, 1).run()
+    job = claim(bench, plan)
+    piece(bench, job, 1).run()
     found = progress(bench, plan)
     assert (found.next_offset, found.beyond, found.state) == (0, ((25, 50),), "running")
-    piece(bench, plan, 3).run()
-    begun = piece(bench, plan, 0)
+    piece(bench, job, 3).run()
+    begun = piece(bench, job, 0)
     begun.open()
     begun.run_chunk()
     begun.close()
@@ -174,10 +176,10 @@ def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker
 def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: bool, scaling: PartitionScaling) -> None:
     bench = make(broker)
     plan = bench.plan(run_key="first")
-    claim(bench, plan)
-    piece(bench, plan, 1).run()
-    piece(bench, plan, 3).run()
-    begun = piece(bench, plan, 0)
+    job = claim(bench, plan)
+    piece(bench, job, 1).run()
+    piece(bench, job, 3).run()
+    begun = piece(bench, job, 0)
     begun.open()
     begun.run_chunk()
     begun.close()
@@ -189,10 +191,9 @@ def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: b
     following = again.plan(run_key="second")
     (planned,) = following.ranges
     assert (planned.start, planned.end, planned.done) == (10, 100, ((25, 50), (75, 100)))
-    if planned.cuts:
-        claim(again, following)
+    job = claim(again, following) if planned.cuts else again.attempt(following)
     for slot in range(len(planned.pieces)):
-        piece(again, following, slot).run()
+        piece(again, job, slot).run()
 
     assert sorted(ids(again)) == list(range(100))
     assert progress(again, following).counts.read == 40
@@ -207,21 +208,20 @@ def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: Parti
     older, plain = bench.plan(run_key="older"), dataclasses.replace(bench.pipeline, partitions=scaling)
     newer_bench = dataclasses.replace(bench, pipeline=plain)
     newer = newer_bench.plan(run_key="newer")
-    claim(bench, older)
-    at_work = [piece(bench, older, slot, task=slot + 1) for slot in (0, 2)]
+    job = claim(bench, older)
+    at_work = [piece(bench, job, slot, task=slot + 1) for slot in (0, 2)]
     for worker in at_work:
         worker.open()
         worker.run_chunk()
 
-    if newer.ranges[0].cuts:
-        claim(newer_bench, newer)
-    late = piece(bench, older, 3, task=9)
+    newer_job = claim(newer_bench, newer) if newer.ranges[0].cuts else newer_bench.attempt(newer)
+    late = piece(bench, job, 3, task=9)
     (come_late,) = late.run()
     for worker in at_work:
         worker.run_chunks()
         worker.close()
     for slot in range(len(newer.ranges[0].pieces)):
-        piece(newer_bench, newer, slot, task=slot + 1).run()
+        piece(newer_bench, newer_job, slot, task=slot + 1).run()
 
     if newer.ranges[0].cuts:
         assert come_late.state == "revoked"
@@ -251,11 +251,11 @@ def test_the_writers_of_pieces_that_are_fenced_are_closed_again(
 def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(broker: SandboxBroker) -> None:
     bench = make(broker)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
-    claim(bench, newer)
-    at_work = piece(bench, newer, 2)
+    job = claim(bench, newer)
+    at_work = piece(bench, job, 2)
     at_work.open()
 
-    (come_late,) = piece(bench, older, 0, task=0).run()
+    (come_late,) = piece(bench, bench.attempt(older), 0, task=0).run()
 
     assert come_late.state == "revoked"
     at_work.run_chunk()  # raises if it was fenced
@@ -272,8 +272,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
     older, plain = bench.plan(run_key="older"), dataclasses.replace(bench.pipeline, partitions=scaling)
     newer_bench = dataclasses.replace(bench, pipeline=plain)
     newer = newer_bench.plan(run_key="newer")
-    claim(bench, older)
-    at_work = piece(bench, older, 2, task=2)
+    at_work = piece(bench, claim(bench, older), 2, task=2)
     at_work.open()
     if begun:
         at_work.run_chunk()
@@ -283,19 +282,19 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
 
     with monkeypatch.context() as dying:
         dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
-        dies = piece(newer_bench, newer, 0, task=0)
+        dies = piece(newer_bench, newer_bench.attempt(newer), 0, task=0)
         with pytest.raises(RuntimeError, match="killed"):
             dies.open()
         dies.close()
     # Its lease is there, and this piece of the older run does not know yet.
     at_work.run_chunk()
-    claim(newer_bench, newer, attempt=2)
+    job = claim(newer_bench, newer)
     at_work.run_chunks()
     at_work.close()
     assert at_work.lanes[0].progress.state == "revoked"
 
     for slot in range(len(newer.ranges[0].pieces)):
-        assert piece(newer_bench, newer, slot, attempt=2, task=slot + 1).run()[0].complete
+        assert piece(newer_bench, job, slot, task=slot + 1).run()[0].complete
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete
 
@@ -305,14 +304,15 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
 ) -> None:
     bench = make(broker)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
-    claims = piece(bench, newer, 0, task=0)
+    job = bench.attempt(newer)
+    claims = piece(bench, job, 0, task=0)
     claims.delivery.open()
     # The older run comes in between, fences the claim, and completes the first piece.
-    claim(bench, older)
-    at_work = piece(bench, older, 2, task=3)
+    older_job = claim(bench, older)
+    at_work = piece(bench, older_job, 2, task=3)
     at_work.open()
     at_work.run_chunk()
-    assert piece(bench, older, 0).run()[0].complete
+    assert piece(bench, older_job, 0).run()[0].complete
 
     claims.recovery.until_it_works(claims.take_on, lambda: claims.lanes.ours)
     claims.close()
@@ -321,7 +321,7 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
     at_work.close()
     assert at_work.lanes[0].progress.state == "revoked"
     for slot in range(4):
-        piece(bench, newer, slot, task=slot + 1).run()
+        piece(bench, job, slot, task=slot + 1).run()
     assert sorted(ids(bench)) == list(range(100))
     assert bench.checkpoint(newer).complete
 
@@ -331,8 +331,7 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
 ) -> None:
     bench = make(broker)
     plans = [bench.plan(run_key=key) for key in ("first", "second", "third", "fourth")]
-    claim(bench, plans[0])
-    at_work = piece(bench, plans[0], 2, task=2)
+    at_work = piece(bench, claim(bench, plans[0]), 2, task=2)
     at_work.open()
 
     def die(*_arguments: object) -> None:
@@ -341,18 +340,18 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
     with monkeypatch.context() as dying:
         dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
         for plan in plans[1:3]:
-            dies = piece(bench, plan, 0, task=0)
+            dies = piece(bench, bench.attempt(plan), 0, task=0)
             with pytest.raises(RuntimeError, match="killed"):
                 dies.open()
             dies.close()
     # Nobody has fenced this piece, and it does not know yet.
     at_work.run_chunk()
-    claim(bench, plans[3])
+    job = claim(bench, plans[3])
     at_work.run_chunks()
     at_work.close()
 
     for slot in range(4):
-        assert piece(bench, plans[3], slot, task=slot + 1).run()[0].complete
+        assert piece(bench, job, slot, task=slot + 1).run()[0].complete
     assert sorted(ids(bench)) == list(range(100))
     checkpoint = bench.checkpoint(plans[3])
     assert (checkpoint.complete, checkpoint.totals.written) == (True, 100)

@@ -12,7 +12,6 @@ from topics import are_held_back, fill, numbered, read_all
 from workers import abandoned
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka import planner, transactions
 from airflow_provider_kpipe.kafka.committer import publish
@@ -102,8 +101,9 @@ def test_of_a_partition_in_pieces_those_of_all_pieces_are_ended(
     bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10, scaling=relaxed)
     fill(bench.bootstrap, bench.topic, [dataclasses.replace(each, partition=1) for each in numbered(100)])
     plan = bench.plan()
+    job = bench.attempt(plan)
     claim, *others = [
-        PartitionWorker(Job(bench.pipeline, plan), bench.kafka, [each], YieldOrders(), task)
+        PartitionWorker(job, bench.kafka, [each], YieldOrders(), task)
         for task, each in enumerate(plan.ranges[1].pieces)
     ]
     assert len(others) == 3

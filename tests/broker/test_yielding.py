@@ -16,7 +16,6 @@ from topics import committed, fill, numbered, read_all
 from workers import Working
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.scaling import RebalanceMode
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
@@ -93,7 +92,7 @@ def test_a_run_that_was_stopped_loses_nothing_when_it_goes_on(
     working.join(30)
     assert working.progress[0].state == "yielded"
 
-    (progress,) = bench.work(plan, attempt=2)
+    (progress,) = bench.work(plan)
 
     assert progress.complete
     assert progress.counts.read == 400
@@ -148,11 +147,9 @@ def test_a_request_in_kafka_reaches_a_job_and_no_other_attempt_of_it(
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
     plan = bench.plan()
-    with (
-        ListeningOrders(Job(bench.pipeline, plan, "second"), bench.settings) as ours,
-        ListeningOrders(Job(bench.pipeline, plan, "third"), bench.settings) as others,
-    ):
-        request_stop(bench.settings, plan, "second", "the task was asked to stop")
+    job, other = bench.attempt(plan), bench.attempt(plan)
+    with ListeningOrders(job, bench.settings) as ours, ListeningOrders(other, bench.settings) as others:
+        request_stop(bench.settings, plan, job.attempt, "the task was asked to stop")
         wait_for(lambda: ours.given, "the request")
         # The look that they are at may have begun before the request.
         before = looks[others]

@@ -16,9 +16,8 @@ from typing import IO
 import psutil
 from pipelines import Bench
 
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive, redriving
+from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
 
@@ -54,9 +53,8 @@ def running_job(
     **environment: str,
 ) -> Iterator[RunningJob]:
     """A job that goes on beside the block; whatever is left of it is gone after the block."""
-    pipeline = redriving(bench.pipeline) if redrive else bench.pipeline
     spec = {
-        "job": Job(pipeline, plan, deadline=deadline, redrive=redrive, grace_seconds=grace_seconds).to_json(),
+        "job": bench.attempt(plan, redrive, deadline=deadline, grace_seconds=grace_seconds).to_json(),
         "settings": bench.settings,
         "registry": dict(bench.registry),
         "spark_conf": dict(spark_conf or {}),

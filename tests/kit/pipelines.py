@@ -14,6 +14,8 @@ from airflow_provider_kpipe.contract.checkpoint import Checkpoint
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.redrive import Redrive, redriving
+from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import make_plan
@@ -92,23 +94,30 @@ class Bench:
             published=published,
         )
 
+    def attempt(self, plan: Plan, redrive: Redrive | None = None, **options: Any) -> Job:
+        """Begin an attempt of its own, as the run task does."""
+        pipeline = redriving(self.pipeline) if redrive else self.pipeline
+        begun = begin_attempt(self.settings, plan)
+        return Job(pipeline, plan, begun.number, redrive=redrive, committed=begun.committed, **options)
+
     def worker(
         self,
         plan: Plan,
         *partitions: int,
-        attempt: int = 1,
+        job: Job | None = None,
         orders: YieldOrders | None = None,
         **settings: Any,
     ) -> PartitionWorker:
-        """For the first partition, if none is named."""
+        """For the first partition, if none is named. Workers of one job share an attempt."""
         kafka = KafkaSettings(self.settings, {**self.settings, **settings}, self.registry, self.registry)
         planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
-        return PartitionWorker(Job(self.pipeline, plan, attempt), kafka, planned, orders or YieldOrders())
+        return PartitionWorker(job or self.attempt(plan), kafka, planned, orders or YieldOrders())
 
-    def work(self, plan: Plan, *partitions: int, **options: Any) -> list[PartitionProgress]:
-        """Run these ranges, or every pending one, here and one after another."""
+    def work(self, plan: Plan, *partitions: int, job: Job | None = None, **options: Any) -> list[PartitionProgress]:
+        """Run these ranges, or every pending one, here and one after another, in one attempt."""
         chosen = partitions or tuple(each.partition for each in plan.pending)
-        return [progress for each in chosen for progress in self.worker(plan, each, **options).run()]
+        job = job or self.attempt(plan)
+        return [progress for each in chosen for progress in self.worker(plan, each, job=job, **options).run()]
 
     def checkpoint(self, plan: Plan) -> Checkpoint:
         return publish(self.settings, plan)

@@ -16,21 +16,13 @@ from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_lette
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import Earliest, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.redrive import (
-    Redrive,
-    RedriveOrder,
-    RedriveTarget,
-    Selection,
-    ledger_topic_of,
-    redriving,
-)
+from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, RedriveTarget, Selection, ledger_topic_of
 from airflow_provider_kpipe.contract.redrive_result import RedriveResult
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import YieldOrders
 
 
 def order(
@@ -76,15 +68,18 @@ def await_committed(bench: Bench) -> None:
             )
 
 
-def worker(bench: Bench, made: RedriveOrder, partition: int = 0, **settings: Any) -> PartitionWorker:
-    (planned,) = [each for each in made.plan.ranges if each.partition == partition]
-    job = Job(redriving(bench.pipeline), made.plan, 1, redrive=made.redrive)
-    kafka = replace(bench.kafka, destination={**bench.settings, **settings})
-    return PartitionWorker(job, kafka, [planned], YieldOrders())
+def attempt(bench: Bench, made: RedriveOrder) -> Job:
+    return bench.attempt(made.plan, made.redrive)
+
+
+def worker(
+    bench: Bench, made: RedriveOrder, partition: int = 0, job: Job | None = None, **settings: Any
+) -> PartitionWorker:
+    return bench.worker(made.plan, partition, job=job or attempt(bench, made), **settings)
 
 
 def work(bench: Bench, made: RedriveOrder) -> list[PartitionProgress]:
-    return [progress for each in made.plan.pending for progress in worker(bench, made, each.partition).run()]
+    return bench.work(made.plan, job=attempt(bench, made))
 
 
 def redrive(bench: Bench, run_key: str = "redrive-1", **how: Any) -> Counts:

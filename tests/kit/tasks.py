@@ -22,7 +22,7 @@ def work_in_task(
     """What the task reports of each partition, and what it said meanwhile. More tasks run one after another, as Spark
     lets a worker run them; `one_block` gives all partitions one writer, as neighbours of many have."""
     spec = {
-        "job": pack(job or Job(bench.pipeline, plan)),
+        "job": pack(job or bench.attempt(plan)),
         "settings": pack(bench.kafka),
         "at_once": at_once,
         "tasks": tasks,

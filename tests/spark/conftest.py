@@ -9,7 +9,6 @@ import pytest
 from jobs import KIT
 from pipelines import Bench
 
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.spark.application import write_engine_archive
 from bench.contestants.kpipe import WarmSpark
@@ -28,7 +27,7 @@ def run_warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Ben
 
         def run(bench: Bench, plan: Plan) -> str:
             before = log.stat().st_size
-            spark.run(Job(bench.pipeline, plan), bench.kafka)
+            spark.run(bench.attempt(plan), bench.kafka)
             with log.open() as said:
                 said.seek(before)
                 return said.read()
