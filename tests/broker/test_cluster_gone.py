@@ -7,17 +7,21 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import TopicPartition
 from pipelines import Bench
 from redrives import order
 from topics import fill, numbered
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.offsets import Earliest, Latest, PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
-from airflow_provider_kpipe.kafka import bounded_reader, bounds, committer, topic_limits
+from airflow_provider_kpipe.kafka import bounded_reader, bounds, committer, offset_transaction, sequence, topic_limits
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.draining import look
+from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
@@ -40,7 +44,8 @@ def short_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_reader, "STALL_SECONDS", 1.0)
     monkeypatch.setattr(topic_limits, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(bounds, "CLOSE_SECONDS", 0.2)
-    monkeypatch.setattr(committer, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(offset_transaction, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(sequence, "ANSWER_SECONDS", 1.0)
     made = Cluster.__init__
 
     def brief(self: Cluster, settings: dict[str, str], *, answer_seconds: float = 1.0) -> None:
@@ -69,7 +74,8 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str) -> None:
     steps: dict[str, Callable[[], object]] = {
         "plan": lambda: bench.plan("another"),
         "checkpoint": lambda: bench.checkpoint(plan),
-        "commit": lambda: committer._commit(bench.settings, plan, {0: committer.GroupOffset(5, "")}),
+        "attempt": lambda: bench.attempt(plan),
+        "commit": lambda: commit(bench, plan),
         "gate": lambda: look(bench.settings, target),
         "redrive planning": lambda: make_redrive_plan(
             bench.settings, bench.pipeline, Earliest(), Latest(), run_key="r", dry_run=True, created_at="2026"
@@ -85,7 +91,17 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str) -> None:
 
     assert ended("limits", lambda: fit_to_topics(bench.settings, [bench.topic])) is None
     assert ended("transactions", lambda: end_open_transactions(bench.settings, plan.transactional_ids, 1.0)) is None
-    assert "TIMED_OUT" in repr(ended("stop", lambda: request_stop(bench.settings, plan, "a", "b", 1.0)))
+    assert "TIMED_OUT" in repr(ended("stop", lambda: request_stop(bench.settings, plan, 1, "b", 1.0)))
+
+
+def commit(bench: Bench, plan: Plan) -> None:
+    """As a checkpoint does that has found out by then where everything stands."""
+    with (
+        committer._naming_refusals(plan),
+        OffsetTransaction(bench.settings, checkpoint_id_of(plan.group), plan.topic) as transaction,
+    ):
+        transaction.send(plan.group, [TopicPartition(plan.topic, 0, 5)])
+        transaction.commit()
 
 
 def ended(name: str, step: Callable[[], object]) -> BaseException | None:

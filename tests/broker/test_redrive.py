@@ -302,7 +302,7 @@ def test_nobodys_group_is_moved(broker: SandboxBroker) -> None:
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == before
     assert committed(bench.bootstrap, made.plan.group, bench.dead, 1) == {}
     end = made.plan.ranges[0].end
-    assert committed(bench.bootstrap, made.plan.progress_group, bench.dead, 1) == {0: end}
+    assert committed(bench.bootstrap, made.plan.progress_group(), bench.dead, 1) == {0: end}
 
 
 def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_nothing(broker: SandboxBroker) -> None:
