@@ -29,12 +29,14 @@ def draw_number(settings: Mapping[str, str], group: str, topic: str, above: int 
     The counter is an offset of a group of its own. A transaction moves it, whose id fences whoever draws at the same
     time: two never read the same number and go on from it.
     """
+    until = time.monotonic() + ANSWER_SECONDS
     for attempt in range(1, DRAW_TRIES + 1):
         try:
             return _draw(settings, group, topic, above)
         except KafkaException as failure:
             error = failure.args[0]
-            if attempt == DRAW_TRIES or not (error.fatal() or error.txn_requires_abort() or passes(error)):
+            is_last = attempt == DRAW_TRIES or time.monotonic() > until
+            if is_last or not (error.fatal() or error.txn_requires_abort() or passes(error)):
                 kind = KafkaUnavailableError if passes(error) else KpipeError
                 raise kind(f"no number can be drawn for group {group!r} ({error.str()}): {remedy(error)}") from failure
             log.info("a number could not be drawn for group %r (%s): trying again", group, error.str())

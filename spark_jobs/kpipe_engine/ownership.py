@@ -47,6 +47,7 @@ class Ownership:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
         self._committed = job.committed
+        self._told: set[int] = set()
         self._source, self._settings = source, settings
 
     def look(self, lanes: Sequence[Lane]) -> list[Lane]:
@@ -77,7 +78,7 @@ class Ownership:
                 self._fence(lane, unsettled.count)
             with _left_if_unreadable(lane):
                 found = self._pieces(lane, unsettled)
-                untold = (each.progress.counts for each in found if self._is_untold(lane, unsettled, each.progress))
+                untold = [each.progress.counts for each in found if self._is_untold(lane, unsettled, each.progress)]
                 lane.take_over(self._completed(lane, found), sum(untold, Counts()))
             self._stop_if_crowded(lane)
 
@@ -117,6 +118,8 @@ class Ownership:
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
             pieces = self._pieces(lane, unsettled) if unsettled else []
+            if is_published(lane.range, found.offset, self._committed.get(lane.partition)):
+                self._told.add(lane.partition)
             found = replace(found, pieces=tuple(self._completed(lane, pieces)))
         committed = self._committed.get(lane.partition)
         lane.go_on(take_on(lane.range, self._plan, self._lease, found, committed), unsettled)
@@ -166,9 +169,12 @@ class Ownership:
         )
 
     def _is_untold(self, lane: Lane, of: Pieces, piece: StoredProgress) -> bool:
-        """Whether no checkpoint has told of a piece's counts, and no run has inherited them."""
+        """Whether no checkpoint has told of a piece's counts, and no run has inherited them.
+
+        One that has come since the first piece was stored has told of all of them.
+        """
         current = piece.is_in(self._plan.topic_id, lane.range.origin) and piece.number == of.number
-        return current and not is_published(lane.range, piece.start, self._committed.get(lane.partition))
+        return current and lane.partition not in self._told
 
     def _fence(self, lane: Lane, pieces: int) -> None:
         """The writers of all pieces beyond the first, which our own writer has fenced."""

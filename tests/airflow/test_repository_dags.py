@@ -93,7 +93,14 @@ def test_the_checkpoint_has_the_numbers_that_were_seeded(live: DagRun, seeds: tu
     assert record == live.xcom("orders.checkpoint", "checkpoint")
     assert (record["pipeline"], record["group"], record["topic"]) == ("orders", "orders", "orders")
     assert [
-        (each["partition"], each["start"], each["end"], each["committed"], each["complete"], each["counts"])
+        (
+            each["partition"],
+            each["start"],
+            each["end"],
+            each["committed"],
+            each["complete"],
+            {name: count for name, count in each["counts"].items() if name != "causes"},
+        )
         for each in record["partitions"]
     ] == [
         (
