@@ -21,6 +21,8 @@ class Attempt:
 
 def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
     """Draw a number that all attempts before are below, and see where the group stands by now."""
-    number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
     with Positions(settings) as positions:
+        # First: of all that is asked here, only this names what ails a connection.
+        positions.topic(plan.topic)
+        number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
         return Attempt(number, positions.committed_beyond(plan))

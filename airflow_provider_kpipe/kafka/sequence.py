@@ -27,7 +27,8 @@ def draw_number(settings: Mapping[str, str], group: str, topic: str, above: int 
     """Draw a number that nobody else gets, higher than all that were drawn before it and than `above`.
 
     The counter is an offset of a group of its own. A transaction moves it, whose id fences whoever draws at the same
-    time: two never read the same number and go on from it.
+    time: two never read the same number and go on from it. A cluster that does not answer is asked no longer than for
+    anything else.
     """
     until = time.monotonic() + ANSWER_SECONDS
     for attempt in range(1, DRAW_TRIES + 1):
@@ -35,7 +36,7 @@ def draw_number(settings: Mapping[str, str], group: str, topic: str, above: int 
             return _draw(settings, group, topic, above)
         except KafkaException as failure:
             error = failure.args[0]
-            is_last = attempt == DRAW_TRIES or time.monotonic() > until
+            is_last = attempt == DRAW_TRIES or time.monotonic() >= until
             if is_last or not (error.fatal() or error.txn_requires_abort() or passes(error)):
                 kind = KafkaUnavailableError if passes(error) else KpipeError
                 raise kind(f"no number can be drawn for group {group!r} ({error.str()}): {remedy(error)}") from failure
