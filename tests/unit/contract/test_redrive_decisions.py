@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from letters import LETTER
+from hypothesis import given
+from hypothesis import strategies as st
+from letters import LETTER, strange_messages
 
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.redrive import Outcome, Redrive, Selection
 from airflow_provider_kpipe.contract.redrive_decisions import Decisions
@@ -13,6 +17,13 @@ from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, R
 ALL = Redrive("output", Selection(), None, None, "orders.dead.redriven", "orders")
 RANGES = [PartitionRange(each, 0, 100, None) for each in range(3)]
 OTHER = replace(LETTER, source=replace(LETTER.source, offset=6))
+
+HOWS: list[dict[str, Any]] = [
+    {},
+    {"target": "source"},
+    {"max_attempts": 2, "parking_topic": "parked"},
+    {"selection": Selection(occurred_from=0, occurred_until=10**15)},
+]
 
 
 def asked(decisions: Decisions, *places: tuple[int, int], letter: DeadLetter | None = LETTER) -> list[Outcome]:
@@ -82,6 +93,20 @@ def test_a_rival_that_stays_where_it_is_is_none() -> None:
     decisions.note_rival(replace(LETTER, attempt=3), Place(0, 1), 0)
     decisions.note_rival(None, Place(0, 2), 0)
     assert asked(decisions, (1, 0)) == ["redriven"]
+
+
+@given(message=strange_messages(), how=st.sampled_from(HOWS), written_at=st.integers(-1, 2**63 - 1))
+def test_whatever_a_letter_says_it_is_decided_about_and_its_entry_is_found_again(
+    message: tuple[Any, Any, list[Any]], how: dict[str, Any], written_at: int
+) -> None:
+    letter = read_dead_letter(*message)
+    decisions = Decisions(replace(ALL, **how), Redriven("id", RANGES))
+    decisions.note_rival(letter, Place(1, 0), written_at)
+    outcome = decisions.outcome_of(letter, Place(0, 1), written_at)
+    assert (outcome == "unreadable") is (letter is None)
+    if letter is not None:
+        record = SourceRecord.of(letter)
+        assert with_entry(Place(0, 1), record).letters == {record.digest: Place(0, 1)}
 
 
 def replace_offset(place: Place, offset: int) -> Place:
