@@ -28,6 +28,10 @@ class UnreachableError(KafkaUnavailableError):
     """Nobody is there at any address of a connection: passing where it has worked before, and else a mistake in it."""
 
 
+class ForbiddenError(KpipeError):
+    """The connection's user may not use a topic, a group or a transactional id."""
+
+
 class UnknownTopicError(KpipeError):
     """A topic of the pipeline is not on the cluster."""
 

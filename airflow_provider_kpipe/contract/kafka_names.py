@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 SUFFIX = ".kpipe"
+# Under this name, dead letters and their ledger are read where no job does it; nothing is stored in it.
+READER_GROUP = "kpipe.redrive.reader"
 # Becoming the writer of a partition takes 20 ms: the partitions of a topic with thousands share some.
 MOST_WRITERS = 64
 

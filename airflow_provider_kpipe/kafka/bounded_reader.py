@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from airflow_provider_kpipe.contract.kafka_names import READER_GROUP
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.kafka.bounds import let_go
 from airflow_provider_kpipe.kafka.cluster import Cluster
-from airflow_provider_kpipe.kafka.refusals import passes
+from airflow_provider_kpipe.kafka.refusals import needing, passes
 
 READ_RECORDS = 10_000
 READ_SECONDS = 0.1
@@ -26,7 +27,7 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
         {
             # It never joins the group, and stores nothing in it. Only redrives read like this: the name is one of
             # theirs, because the connection's user has to be allowed to look for the group's coordinator.
-            "group.id": "kpipe.redrive.reader",
+            "group.id": READER_GROUP,
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -36,7 +37,8 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
     try:
         consumer.list_topics(topic, timeout=STALL_SECONDS)
         consumer.assign([TopicPartition(topic, planned.partition, planned.start)])
-        yield from _read(consumer, topic, planned)
+        with needing(group=READER_GROUP, topic=topic):
+            yield from _read(consumer, topic, planned)
     except KafkaException as failure:
         about = f"for the records of partition {planned.partition} of {topic!r} from {planned.start}"
         raise cluster.failure(failure.args[0], about) from failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.kafka.bounds import let_go, within
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS
+from airflow_provider_kpipe.kafka.refusals import needing
 
 
 class OffsetTransaction:
@@ -21,6 +23,7 @@ class OffsetTransaction:
 
     def __init__(self, settings: Mapping[str, str], transactional_id: str, topic: str) -> None:
         self._settings: dict[str, Any] = {**CONNECTING, "log_level": 3, **settings}
+        self._id = transactional_id
         self._producer = Producer({**self._settings, "transactional.id": transactional_id})
         self._topic = topic
         self._is_open = False
@@ -30,7 +33,8 @@ class OffsetTransaction:
         # second later. The first answer comes over the address that was given, the second from a broker.
         for _ in range(2):
             self._producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
-        self._producer.init_transactions(ANSWER_SECONDS)
+        with self._needing():
+            self._producer.init_transactions(ANSWER_SECONDS)
         return self
 
     def __exit__(
@@ -51,10 +55,15 @@ class OffsetTransaction:
         finally:
             let_go(consumer)
         # The client heeds no bound of its own where the group's coordinator is down.
-        within(ANSWER_SECONDS, lambda: self._producer.send_offsets_to_transaction(list(offsets), metadata))
+        with self._needing(group=group):
+            within(ANSWER_SECONDS, lambda: self._producer.send_offsets_to_transaction(list(offsets), metadata))
 
     def commit(self) -> None:
         """Commit what was gathered, if anything was."""
         if self._is_open:
-            within(ANSWER_SECONDS, self._producer.commit_transaction)
+            with self._needing():
+                within(ANSWER_SECONDS, self._producer.commit_transaction)
             self._is_open = False
+
+    def _needing(self, **names: str) -> AbstractContextManager[None]:
+        return needing(transactional_id=self._id, topic=self._topic, **names)

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from confluent_kafka import (
-    Consumer,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -31,6 +30,7 @@ from airflow_provider_kpipe.contract.standing import Held, Stored, progress_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
+from airflow_provider_kpipe.kafka.held_offsets import held_offsets
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
@@ -137,7 +137,7 @@ class Positions:
         the admin client would show the offset from before it."""
         asked = [TopicPartition(topic, partition) for partition in partitions]
         answers = self.cluster.ask_as(
-            group, lambda consumer, seconds: _committed(consumer, asked, seconds), f"about group {group!r}"
+            group, lambda consumer, seconds: held_offsets(consumer, asked, seconds), f"about group {group!r}"
         )
         return {
             each.partition: GroupOffset(
@@ -282,20 +282,3 @@ class Positions:
 def _detailed(stored: Stored, held: GroupOffset | None) -> Stored:
     details = Details.read_text(held.metadata, held.where) if held else None
     return replace(stored, progress=with_details(stored.progress, details))
-
-
-def _committed(consumer: Consumer, asked: list[TopicPartition], seconds: float) -> list[TopicPartition]:
-    """What a group holds; an error of a partition is raised as one of all."""
-    try:
-        answers = consumer.committed(asked, timeout=seconds)
-    except KafkaException:
-        # A client that is not allowed to find the group's coordinator goes on asking, and says so only here.
-        told = consumer.poll(0)
-        error = told.error() if told else None
-        if error is None:
-            raise
-        raise KafkaException(error) from None
-    for answer in answers:
-        if answer.error is not None:
-            raise KafkaException(answer.error)
-    return answers

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.permissions import PAGE
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive_ledger import Redriven
 from airflow_provider_kpipe.exceptions import KpipeError, UnknownTopicError
@@ -102,7 +103,7 @@ def _make(cluster: Cluster, change: Change, dead_letters: str, ledger: str, part
         raise KpipeError(
             f"the ledger topic {ledger!r}, which keeps what is redriven of {dead_letters!r}, could not be made "
             f"({error.str() if error else failure}): create it with {partitions} partitions and {POLICY}=compact, or "
-            "let the connection's user create topics"
+            f"let the connection's user create it ({PAGE})"
         ) from failure
 
 

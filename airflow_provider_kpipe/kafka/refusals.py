@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from confluent_kafka import KafkaError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
+from airflow_provider_kpipe.contract.permissions import PAGE, forbidden
 from airflow_provider_kpipe.exceptions import (
     ConnectionSettingsError,
+    ForbiddenError,
     KafkaUnavailableError,
     KpipeError,
     UnreachableError,
@@ -54,11 +59,13 @@ _PASSING = frozenset(
         KafkaError.INVALID_FETCH_SESSION_EPOCH,
     }
 )
+_FORBIDDEN = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional_id",
+}
 _REMEDIES = {
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "allow the connection's user to read the group (an ACL; the pipeline's "
-    "groups all begin with its group_id, those of redrives with 'kpipe.redrive')",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "allow the connection's user to describe the topic, and to read or write it "
-    "as the pipeline does (ACLs)",
+    **dict.fromkeys(_FORBIDDEN, f"see what the connection's user has to be allowed in {PAGE}"),
     KafkaError.UNKNOWN_TOPIC_OR_PART: "see that the topic is there, with all its partitions",
     KafkaError.OFFSET_METADATA_TOO_LARGE: f"raise the brokers' offset.metadata.max.bytes to {METADATA_BYTES} or more",
     KafkaError._AUTO_OFFSET_RESET: "the topic does not hold these records (any more): start a new run",
@@ -76,10 +83,24 @@ def remedy(error: KafkaError) -> str:
     return _REMEDIES.get(error.code(), "the broker's log says why")
 
 
+@contextmanager
+def needing(**names: str) -> Iterator[None]:
+    """A call that needs the permission to use a `topic`, a `group` or a `transactional_id`."""
+    try:
+        yield
+    except KafkaException as failure:
+        error: KafkaError = failure.args[0]
+        kind = _FORBIDDEN.get(error.code())
+        if kind in names:
+            raise ForbiddenError(forbidden(kind.replace("_", " "), names[kind], error.str())) from failure
+        raise
+
+
 def failure_of(error: KafkaError, ailments: Ailments, about: str, address: str) -> KpipeError:
     """What to raise for an error that came for an answer; `ailments` are what the client has said meanwhile."""
     if not passes(error):
-        return KpipeError(f"the Kafka cluster at {address} gives no answer {about} ({error.str()}): {remedy(error)}")
+        kind = ForbiddenError if error.code() in _FORBIDDEN else KpipeError
+        return kind(f"the Kafka cluster at {address} gives no answer {about} ({error.str()}): {remedy(error)}")
     said = f"the Kafka cluster at {address} does not answer {about} ({str(ailments) or error.str()})"
     todo = ailments.remedy or remedy(error)
     if ailments.are_final:

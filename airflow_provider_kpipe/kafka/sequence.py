@@ -13,8 +13,9 @@ from airflow_provider_kpipe.contract.kafka_names import sequence_group_of, seque
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.kafka.bounds import let_go
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS
+from airflow_provider_kpipe.kafka.held_offsets import held_offsets
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
-from airflow_provider_kpipe.kafka.refusals import passes, remedy
+from airflow_provider_kpipe.kafka.refusals import needing, passes, remedy
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +52,8 @@ def _draw(settings: Mapping[str, str], group: str, topic: str, above: int) -> in
     try:
         with OffsetTransaction(settings, sequence_id_of(group), topic) as transaction:
             # Inside the block: whoever drew before has either committed by now, or is fenced.
-            (held,) = consumer.committed([TopicPartition(topic, 0)], timeout=ANSWER_SECONDS)
-            if held.error is not None:
-                raise KafkaException(held.error)
+            with needing(group=counter, topic=topic):
+                (held,) = held_offsets(consumer, [TopicPartition(topic, 0)], ANSWER_SECONDS)
             number = max(held.offset, above, 0) + 1
             transaction.send(counter, [TopicPartition(topic, 0, number)])
             transaction.commit()

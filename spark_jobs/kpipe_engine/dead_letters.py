@@ -6,6 +6,7 @@ from typing import Protocol
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.permissions import PAGE
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
@@ -97,8 +98,11 @@ def _cannot_write(message: SourceMessage, topic: str, fault: Fault) -> str:
     elif is_untimely(fault):
         remedy = "raise message.timestamp.after.max.ms of the dead-letter topic, and message.timestamp.before.max.ms"
     else:
-        remedy = "see that the topic is there, that the connection's user may write to it, and that it is not compacted"
+        remedy = (
+            f"see that the topic is there, that the connection's user may write to it ({PAGE}), "
+            "and that it is not compacted"
+        )
     return (
-        f"offset {message.offset()}: its dead letter cannot be written to {topic!r} ({fault.message}): "
+        f"offset {message.offset()}: its dead letter cannot be written to topic {topic!r} ({fault.message}): "
         f"{remedy}, then run again"
     )

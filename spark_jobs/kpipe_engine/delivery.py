@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.permissions import REMEDY
 from airflow_provider_kpipe.contract.redrive import written_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
@@ -126,8 +127,7 @@ class ExactlyOnce:
             if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise PartitionStoppedError(
                     f"the connection's user may not write to one of the topics {', '.join(map(repr, self._written))}, "
-                    f"or to one that a segment has chosen ({error.str()}): see what it has to be allowed in "
-                    "docker/README.md, then run again"
+                    f"or to one that a segment has chosen ({error.str()}): {REMEDY}"
                 ) from failure
 
     def _commit(self, producer: Producer, positions: Positions) -> None:

@@ -10,6 +10,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, let_go, reader_of
 from kpipe_engine.deadline import BoundedCalls
 from kpipe_engine.errors import ChunkFailedError, needing
+from kpipe_engine.held_offsets import held_offsets
 
 
 class DetailsGroup:
@@ -22,8 +23,7 @@ class DetailsGroup:
     def read(self, partition: int) -> Details | None:
         consumer = reader_of(self._settings, self._group)
         try:
-            with needing(group=self._group, topic=self._topic):
-                (held,) = consumer.committed([TopicPartition(self._topic, partition)], timeout=ANSWER_SECONDS)
+            (held,) = held_offsets(consumer, self._group, [TopicPartition(self._topic, partition)], ANSWER_SECONDS)
         finally:
             let_go(consumer)
         return Details.read_text(held.metadata)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
+from airflow_provider_kpipe.contract.permissions import PAGE, forbidden
 
 # The record itself cannot be written: another record may well pass.
 _RECORD_ERRORS = frozenset(
@@ -75,7 +76,7 @@ def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, sou
     if topic == own_topic and error.code() in _TOPIC_ERRORS:
         raise PartitionStoppedError(
             f"topic {topic!r} cannot be written to ({error.str()}): see that it is there, and that the connection's "
-            "user may write to it, then run again",
+            f"user may write to it ({PAGE}), then run again",
             source_offset,
         )
 
@@ -95,10 +96,7 @@ def stop_if_forbidden(error: KafkaError, **names: str) -> None:
     """Trying again helps as little as blaming a record. The client does not say what it was about."""
     kind = _FORBIDDEN.get(error.code())
     if kind in names:
-        raise PartitionStoppedError(
-            f"the connection's user may not use the {kind.replace('_', ' ')} {names[kind]!r} ({error.str()}): see what "
-            "it has to be allowed in docker/README.md, then run again"
-        )
+        raise PartitionStoppedError(forbidden(kind.replace("_", " "), names[kind], error.str()))
 
 
 def reason_of(failure: Exception) -> str:

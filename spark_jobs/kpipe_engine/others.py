@@ -12,6 +12,7 @@ from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, group_reader, let_go
 from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.source import Source
 
 
@@ -42,7 +43,8 @@ class Others:
         """See what is stored now in these slots, or in all."""
         for slot, asked in self._asked.items():
             if slots is None or slot in slots:
-                for held in self._reader(slot).committed(asked, timeout=ANSWER_SECONDS):
+                group = self._job.plan.progress_group(slot)
+                for held in held_offsets(self._reader(slot), group, asked, ANSWER_SECONDS):
                     self._note(slot, held)
 
     @property

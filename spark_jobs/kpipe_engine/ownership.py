@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
 from airflow_provider_kpipe.contract.details import fit, with_details
@@ -26,6 +26,7 @@ from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import ANSWER_SECONDS, client_settings, group_reader, let_go
 from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import needing
+from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.lane import Lane
 from kpipe_engine.source import Source
 
@@ -202,28 +203,11 @@ class Ownership:
         own = slot == self._slot
         consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)
         try:
-            with needing(group=self._plan.progress_group(slot), topic=self._plan.topic):
-                answers = _committed(consumer, asked)
+            answers = held_offsets(consumer, self._plan.progress_group(slot), asked, ANSWER_SECONDS)
         finally:
             if not own:
                 let_go(consumer)
         return {each.partition: each for each in answers}
-
-
-def _committed(consumer: Consumer, asked: list[TopicPartition]) -> list[TopicPartition]:
-    try:
-        answers = consumer.committed(asked, timeout=ANSWER_SECONDS)
-    except KafkaException as failure:
-        # The coordinator of a group that may not be used is never found, and why is only said beside. What else comes
-        # here is read again: after a failure, the consumer is a new one.
-        for event in consumer.consume(1, 0):
-            if (error := event.error()) is not None:
-                raise KafkaException(error) from failure
-        raise
-    for each in answers:
-        if each.error is not None:
-            raise KafkaException(each.error)
-    return answers
 
 
 def _stored_in(held: TopicPartition) -> Stored | None:

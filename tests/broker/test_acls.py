@@ -1,120 +1,221 @@
-"""What the user of a connection has to be allowed: the list in docker/README.md, and nothing beyond it."""
+"""What users of connections have to be allowed: what the page about permissions says, and nothing beyond it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
-from guarded import guarded_broker
+from jobs import end_transactions
+from permissions import Grant, StrictBroker, asked_for
 from pipelines import Bench
-from redrives import dry_run, mended, redrive
-from topics import fill, numbered
+from redrives import dry_run, mended, order, work
+from secure import OTHER_USER, USER
+from topics import are_held_back, fill, numbered
+from workers import abandoned
 
-from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.exceptions import CommitError, KpipeError
-from airflow_provider_kpipe.kafka.bounded_reader import read_range
-from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.offsets import Earliest, Explicit, Latest
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.kafka.draining import look
+from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
+from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
-from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.yielding import YieldOrders
 
-EXACT, PREFIX = ResourcePatternType.LITERAL, ResourcePatternType.PREFIXED
-READ, WRITE, DESCRIBE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE
-GROUP, TOPIC, WRITER = ResourceType.GROUP, ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID
-Grant = tuple[ResourceType, str, ResourcePatternType, list[AclOperation]]
+RECORDS = 10
 
 
-@pytest.fixture
-def guarded() -> Iterator[SandboxBroker]:
-    with guarded_broker() as running:
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StrictBroker]:
+    with StrictBroker(tmp_path_factory.mktemp("certificates")) as running:
         yield running
 
 
-@pytest.fixture
-def bench(guarded: SandboxBroker) -> Bench:
+class StoppedError(Exception):
+    """A partition did not come to its end."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that may not be done, and the role that needs it."""
+
+    role: str
+    taken: Grant
+    left: Grant | None = None
+    """What is granted in its place."""
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.taken}" + (f" but {self.left.operation}" if self.left else "")
+
+    def granted(self) -> list[Grant]:
+        rest = [each for each in asked_for(self.role) if each != self.taken]
+        return [*rest, self.left] if self.left else rest
+
+
+def cases(roles: Sequence[str]) -> Iterator[Case]:
+    """Without each grant of these roles, and with no more of it than may be seen."""
+    for role in roles:
+        grants = asked_for(role)
+        for grant in grants:
+            yield Case(role, grant)
+            # Another operation on the same thing lets it be seen already.
+            alone = [(each.option, each.name) for each in grants].count((grant.option, grant.name)) == 1
+            if grant.operation != "Describe" and alone:
+                yield Case(role, grant, replace(grant, operation="Describe"))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A pipeline whose user may do no more than is granted, and the names that the page has for its topics."""
+
+    broker: StrictBroker
+    bench: Bench
+    names: dict[str, str]
+
+    def allow(self, own: Sequence[Grant], other: Sequence[Grant] = ()) -> None:
+        granted = {USER: own, OTHER_USER: other}
+        self.broker.allow_only({user: [each.renamed(self.names) for each in those] for user, those in granted.items()})
+
+    @property
+    def unbounded(self) -> Bench:
+        """The same pipeline with a user who may do everything."""
+        return replace(self.bench, login={}, written_login=None)
+
+
+def staged(strict: StrictBroker, **spec: Any) -> Stage:
     """With dead letters, and records that are not read yet."""
-    made = Bench.make(guarded.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], chunk_records=5)
-    create_topics(made.bootstrap, f"{made.output}.hidden")
-    fill(made.bootstrap, made.topic, numbered(10))
-    plan = made.plan("before")
-    made.work(plan)
-    made.checkpoint(plan)
-    fill(made.bootstrap, made.topic, numbered(10, start=10))
-    return made
+    made = Bench.make(strict.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"], chunk_records=5, **spec)
+    fill(made.bootstrap, made.topic, numbered(RECORDS))
+    bench = replace(made, login=strict.sasl())
+    return Stage(strict, bench, {"orders.enriched": bench.output, "orders": bench.topic})
 
 
-def granted_to_run(bench: Bench) -> list[Grant]:
-    return [
-        (GROUP, bench.pipeline.group, PREFIX, [READ]),
-        (TOPIC, bench.topic, EXACT, [READ, DESCRIBE]),
-        (TOPIC, bench.output, EXACT, [WRITE, DESCRIBE]),
-        (TOPIC, bench.dead, EXACT, [WRITE, DESCRIBE]),
-        (WRITER, "kpipe", PREFIX, [WRITE, DESCRIBE]),
-    ]
+def run(bench: Bench, plan: Plan) -> None:
+    """As the task does."""
+    finished(bench.work(plan))
+    end_transactions(bench, plan)
 
 
-def granted_to_redrive(bench: Bench) -> list[Grant]:
-    return [
-        (GROUP, "kpipe.redrive", PREFIX, [READ]),
-        (TOPIC, bench.dead, EXACT, [READ, WRITE]),
-        (TOPIC, f"{bench.dead}.redriven", EXACT, [READ, WRITE, CREATE]),
-        (TOPIC, bench.output, EXACT, [WRITE]),
-    ]
+def finished(progress: Sequence[PartitionProgress]) -> None:
+    for each in progress:
+        if not each.complete:
+            raise StoppedError(each.reason)
 
 
-def allow_only(bench: Bench, grants: list[Grant]) -> None:
-    """Whatever else there is belongs to somebody who never comes."""
-    locks = [(kind, "*", EXACT, "User:nobody", [AclOperation.ALL]) for kind in (GROUP, TOPIC, WRITER)]
-    # The broker's own requests to itself. It comes last: from then on, nobody may change what is allowed.
-    own = (ResourceType.BROKER, "kafka-cluster", EXACT, "User:ANONYMOUS", [AclOperation.CLUSTER_ACTION])
-    admin = AdminClient(bench.settings)
-    for kind, name, pattern, user, operations in [
-        *((kind, name, pattern, "User:ANONYMOUS", operations) for kind, name, pattern, operations in grants),
-        *locks,
-        own,
-    ]:
-        wanted = [AclBinding(kind, name, pattern, user, "*", each, AclPermissionType.ALLOW) for each in operations]
-        for made in admin.create_acls(wanted).values():
-            made.result(30)
+def pipeline(stage: Stage) -> None:
+    bench = stage.bench
+    check_needed_topics(bench.pipeline, bench.settings, bench.written_settings)
+    plan = bench.plan("first")
+    run(bench, plan)
+    request_stop(bench.settings, plan, 1, "no reason")
+    assert bench.checkpoint(plan).partitions[0].committed == RECORDS
+    gate(stage)
 
 
-def test_what_is_listed_for_a_pipeline_is_enough(bench: Bench) -> None:
-    allow_only(bench, granted_to_run(bench))
-    plan = bench.plan("after")
-    request_stop(bench.settings, plan, "another", "no reason")
-    assert [each.counts.read for each in bench.work(plan)] == [10]
-    end_open_transactions(bench.settings, plan.transactional_ids, 30)
-    assert bench.checkpoint(plan).partitions[0].committed == 20
+def gate(stage: Stage) -> None:
+    bench, group = stage.bench, stage.bench.pipeline.group
+    until = Explicit({0: RECORDS})
+    topic, level = bench.topic, bench.pipeline.source.isolation_level
+    target = DrainTarget.of(until, group=group, topic=topic, isolation_level=level, partitions=None)
+    assert [each.drained for each in look(bench.settings, target)] == [True]
 
 
-def test_what_is_listed_for_redrives_is_enough(bench: Bench) -> None:
-    allow_only(bench, [*granted_to_run(bench), *granted_to_redrive(bench)])
-    assert dry_run(bench).outcomes["redriven"] == 5
-    counts = redrive(mended(bench))
-    assert (counts.read, counts.named) == (5, {"kpipe:redriven": 5})
-    assert dry_run(bench).outcomes["already_redriven"] == 5
+def backfill(stage: Stage) -> None:
+    bench = stage.bench
+    plan = bench.plan("backfill", publish=True, start=Earliest(), end=Latest())
+    run(bench, plan)
+    assert bench.checkpoint(plan).partitions[0].committed == RECORDS
 
 
-def test_what_is_missing_is_named(bench: Bench) -> None:
-    _, *others = granted_to_run(bench)
-    own = [(GROUP, bench.pipeline.group, EXACT, [DESCRIBE]), (GROUP, f"{bench.pipeline.group}.kpipe", PREFIX, [READ])]
-    allow_only(bench, [*own, *others])
-    plan = bench.plan("after")
-    bench.work(plan)
-    with pytest.raises(CommitError, match=r"refused to commit .*: allow the connection's user to read the group"):
-        bench.checkpoint(plan)
-    with Positions(bench.settings) as positions:
-        with pytest.raises(KpipeError, match=r"about topic .*: allow the connection's user to describe the topic"):
-            positions.topic(bench.output + ".hidden")
-        with pytest.raises(KpipeError, match=r"about group .*: allow the connection's user to read the group"):
-            positions.members("another")
-    with pytest.raises(KpipeError, match=r"from 0 \(.*: allow the connection's user to"):
-        list(read_range(bench.settings, bench.dead, PartitionRange(0, 0, 1, None)))
+def redrive(stage: Stage) -> None:
+    bench = mended(stage.bench)
+    assert dry_run(bench).outcomes["redriven"] == RECORDS // 2
+    # The first time, the records fault again.
+    for run_key, each in (("again", stage.bench), ("mended", bench)):
+        made = order(each, run_key)
+        check_redrive_topics(each.settings, each.settings, each.pipeline, made.redrive)
+        finished(work(each, made))
+        end_transactions(each, made.plan)
+    assert dry_run(bench).outcomes["already_redriven"] == RECORDS
+
+
+ELSEWHERE = "Destination on another cluster"
+STEPS = {"Pipeline": pipeline, "Backfill": backfill, "Redrive": redrive, "Gate only": gate, ELSEWHERE: pipeline}
+
+
+def staged_for(strict: StrictBroker, role: str) -> Stage:
+    """With what the steps of a role find there; another user stands for another cluster."""
+    if role == ELSEWHERE:
+        stage = staged(strict, delivery="at_least_once", destination={"conn_id": "elsewhere"})
+        return replace(stage, bench=replace(stage.bench, written_login=strict.sasl(user=OTHER_USER)))
+    stage = staged(strict)
+    if role in ("Redrive", "Gate only"):
+        plan = stage.unbounded.plan("before")
+        run(stage.unbounded, plan)
+        stage.unbounded.checkpoint(plan)
+    return stage
+
+
+def allow(stage: Stage, role: str, granted: Sequence[Grant]) -> None:
+    """Grant this to a role, and what its steps need besides."""
+    if role == ELSEWHERE:
+        stage.allow([each for each in asked_for("Pipeline") if each not in asked_for(role)], granted)
+    else:
+        stage.allow([*(asked_for("Pipeline") if role == "Backfill" else []), *granted])
+
+
+def assert_named(stage: Stage, case: Case, failure: BaseException) -> None:
+    taken = case.taken.renamed(stage.names)
+    assert re.search(rf"{taken.kind}s? .*'{re.escape(taken.name)}", str(failure)), str(failure)
+    assert "docs/operations/permissions.md" in str(failure)
+    assert not getattr(failure, "retriable", False)
+
+
+@pytest.mark.parametrize("role", STEPS)
+def test_what_a_role_is_granted_is_enough(strict: StrictBroker, role: str) -> None:
+    stage = staged_for(strict, role)
+    allow(stage, role, asked_for(role))
+    STEPS[role](stage)
+
+
+def test_a_range_in_pieces_needs_no_more(strict: StrictBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 3)
+    stage = staged(strict, scaling=PartitionScaling("relax_ordering_within_partition"))
+    stage.allow(asked_for("Pipeline"))
+    bench = stage.bench
+    plan = bench.plan()
+    job = bench.attempt(plan)
+    (planned,) = plan.ranges
+    assert len(planned.pieces) > 1
+    for task, piece in enumerate(planned.pieces):
+        finished(PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task).run())
+    end_transactions(bench, plan)
+    assert bench.checkpoint(plan).partitions[0].committed == RECORDS
+
+
+def test_what_a_killed_worker_has_left_open_is_ended_with_no_more(strict: StrictBroker) -> None:
+    stage = staged(strict)
+    stage.allow(asked_for("Pipeline"))
+    bench = stage.bench
+    plan = bench.plan()
+    with abandoned(bench.worker(plan), chunks=1):
+        assert are_held_back(bench.bootstrap, bench.output)
+        end_transactions(bench, plan)
+        assert not are_held_back(bench.bootstrap, bench.output)
+
+
+@pytest.mark.parametrize("case", list(cases([*STEPS])), ids=str)
+def test_nothing_that_is_granted_can_be_left_out(strict: StrictBroker, case: Case) -> None:
+    stage = staged_for(strict, case.role)
+    allow(stage, case.role, case.granted())
+    with pytest.raises((KpipeError, StoppedError)) as failure:
+        STEPS[case.role](stage)
+    assert_named(stage, case, failure.value)

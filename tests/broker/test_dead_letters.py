@@ -170,7 +170,7 @@ def test_a_dead_letter_topic_that_takes_nothing_is_not_blamed_on_the_size(broker
     (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
 
     assert (progress.next_offset, progress.complete) == (4, False)
-    assert f"offset 4: its dead letter cannot be written to '{bench.dead}'" in (progress.reason or "")
+    assert f"offset 4: its dead letter cannot be written to topic '{bench.dead}'" in (progress.reason or "")
     assert "see that the topic is there" in (progress.reason or "")
     assert "max.message.bytes" not in (progress.reason or "")
 

@@ -21,6 +21,7 @@ from pipelines import Bench
 from redrives import order, redrive, work
 from topics import fill, numbered
 
+from airflow_provider_kpipe.contract.permissions import REMEDY
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -61,7 +62,7 @@ def forbid(bench: Bench, kind: ResourceType, name: str, seen: bool) -> None:
 def assert_stopped_over(thing: str, progress: PartitionProgress) -> None:
     assert (progress.state, progress.next_offset) == ("stopped", 0)
     assert (progress.reason or "").startswith(f"the connection's user may not use the {thing} (")
-    assert (progress.reason or "").endswith("see what it has to be allowed in docker/README.md, then run again")
+    assert (progress.reason or "").endswith(f"): {REMEDY}")
 
 
 @seen_or_not

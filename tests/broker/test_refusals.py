@@ -51,7 +51,7 @@ def test_a_dead_letter_stops_its_partition_in_front_of_the_record(broker: Sandbo
     (progress,) = bench.work(bench.plan())
     assert progress.next_offset == 5
     assert progress.reason
-    assert progress.reason.startswith(f"offset 5: its dead letter cannot be written to '{small}'")
+    assert progress.reason.startswith(f"offset 5: its dead letter cannot be written to topic '{small}'")
     assert "raise max.message.bytes" in progress.reason
 
 

@@ -15,8 +15,11 @@ from airflow_provider_kpipe.task_group import kpipe_task_group
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDE = ROOT / "docs" / "guide"
+OPERATIONS = ROOT / "docs" / "operations"
 REFERENCE = ROOT / "docs" / "reference.md"
-PAGES = {str(page.relative_to(ROOT)): page for page in (README, *sorted(GUIDE.glob("*.md")), REFERENCE)}
+_FOLDERS = (GUIDE, OPERATIONS)
+_FOUND = (page for folder in _FOLDERS for page in sorted(folder.glob("*.md")))
+PAGES = {str(page.relative_to(ROOT)): page for page in (README, *_FOUND, REFERENCE)}
 
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

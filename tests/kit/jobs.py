@@ -100,7 +100,7 @@ def end_transactions(bench: Bench, plan: Plan) -> None:
     """As the task does when its job has failed: a killed worker's keep even the stored offsets from being read."""
     if bench.pipeline.delivery == "exactly_once":
         with Positions(bench.settings) as positions:
-            end_what_is_left_open(positions, bench.settings, plan)
+            end_what_is_left_open(positions, bench.written_settings, plan)
 
 
 def descendants(pid: int) -> list[psutil.Process]:

@@ -35,6 +35,10 @@ class Bench:
     pipeline: KafkaPipeline
     registry: Mapping[str, str] = field(default_factory=dict)
     """Settings of the schema registry of both ends."""
+    login: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the connection; records are put in and looked at without them."""
+    written_login: Mapping[str, str] | None = None
+    """Those of the destination's connection, where it is another one."""
 
     @classmethod
     def make(
@@ -74,11 +78,16 @@ class Bench:
 
     @property
     def settings(self) -> dict[str, str]:
-        return {"bootstrap.servers": self.bootstrap}
+        return {"bootstrap.servers": self.bootstrap, **self.login}
+
+    @property
+    def written_settings(self) -> dict[str, str]:
+        login = self.login if self.written_login is None else self.written_login
+        return {"bootstrap.servers": self.bootstrap, **login}
 
     @property
     def kafka(self) -> KafkaSettings:
-        return KafkaSettings(self.settings, self.settings, self.registry, self.registry)
+        return KafkaSettings(self.settings, self.written_settings, self.registry, self.registry)
 
     def plan(
         self, run_key: str = "run-1", publish: bool = False, published: dict[int, int] | None = None, **wishes: Any
@@ -109,7 +118,7 @@ class Bench:
         **settings: Any,
     ) -> PartitionWorker:
         """For the first partition, if none is named. Workers of one job share an attempt."""
-        kafka = KafkaSettings(self.settings, {**self.settings, **settings}, self.registry, self.registry)
+        kafka = KafkaSettings(self.settings, {**self.written_settings, **settings}, self.registry, self.registry)
         planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
         return PartitionWorker(job or self.attempt(plan), kafka, planned, orders or YieldOrders())
 

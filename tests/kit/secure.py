@@ -14,13 +14,13 @@ from cryptography.x509.oid import NameOID
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.broker import free_ports
 
-USER, PASSWORD = "kpipe", "the-right-one"
+USER, OTHER_USER, PASSWORD = "kpipe", "kpipe-2", "the-right-one"
 
 
 class SecureBroker(SandboxBroker):
     """Listens four times: in the open (for the test itself), with SASL PLAIN, with TLS, and with both."""
 
-    def __init__(self, certificates: Path) -> None:
+    def __init__(self, certificates: Path, **more: str) -> None:
         self.authority, keystore = make_certificates(certificates)
         *ports, self._sasl, self._ssl, self._both = free_ports(5)
         listeners = [
@@ -34,6 +34,7 @@ class SecureBroker(SandboxBroker):
             }.items()
         ]
         login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        users = " ".join(f'user_{user}="{PASSWORD}"' for user in (USER, OTHER_USER))
         overrides = {
             "listeners": ",".join(listeners),
             "advertised.listeners": ",".join(each for each in listeners if not each.startswith("CONTROLLER")),
@@ -41,18 +42,19 @@ class SecureBroker(SandboxBroker):
             "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
             "sasl.enabled.mechanisms": "PLAIN",
             **{
-                f"listener.name.{name}.plain.sasl.jaas.config": f'{login} user_{USER}="{PASSWORD}";'
+                f"listener.name.{name}.plain.sasl.jaas.config": f"{login} {users};"
                 for name in ("sasl_plaintext", "sasl_ssl")
             },
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(keystore),
+            **more,
         }
         super().__init__(overrides=overrides)
         self._ports = tuple(ports)
 
-    def sasl(self, password: str = PASSWORD) -> dict[str, str]:
+    def sasl(self, password: str = PASSWORD, user: str = USER) -> dict[str, str]:
         """Settings of a client that says who it is in the open."""
-        return self._settings(self._sasl, "sasl_plaintext", **_login(password))
+        return self._settings(self._sasl, "sasl_plaintext", **_login(password, user))
 
     def ssl(self, authority: Path | None = None) -> dict[str, str]:
         """Settings of a client that trusts an authority."""
@@ -65,8 +67,8 @@ class SecureBroker(SandboxBroker):
         return {"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": protocol, **more}
 
 
-def _login(password: str) -> dict[str, str]:
-    return {"sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": password}
+def _login(password: str, user: str = USER) -> dict[str, str]:
+    return {"sasl.mechanism": "PLAIN", "sasl.username": user, "sasl.password": password}
 
 
 def make_certificates(folder: Path) -> tuple[Path, Path]:

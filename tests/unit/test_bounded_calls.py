@@ -19,7 +19,7 @@ NAMES = {"producer", "consumer", "reader", "admin"}
 # Waits for no broker: it is done in this process.
 LOCAL = {
     *("produce", "begin_transaction", "consumer_group_metadata"),
-    *("assign", "pause", "resume", "position"),
+    *("assign", "assignment", "pause", "resume", "position"),
 }
 # Comes back in time: the position of its timeout, which may be named too.
 TIMED = {

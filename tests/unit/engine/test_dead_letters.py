@@ -200,7 +200,10 @@ def test_a_full_queue_is_waited_out(letters: DeadLetterTopic, producer: Any, mes
 
 
 SIZE = "raise max.message.bytes of the dead-letter topic, and message.max.bytes in the connection"
-TOPIC = "see that the topic is there, that the connection's user may write to it, and that it is not compacted"
+TOPIC = (
+    "see that the topic is there, that the connection's user may write to it (docs/operations/permissions.md), "
+    "and that it is not compacted"
+)
 REFUSALS = [
     (KafkaError.MSG_SIZE_TOO_LARGE, SIZE),
     (KafkaError.INVALID_MSG_SIZE, SIZE),
@@ -218,7 +221,7 @@ def test_a_dead_letter_that_cannot_be_written_stops_the_partition_in_front_of_it
     with pytest.raises(PartitionStoppedError) as stop:
         letters.take(message(5, b"refused"), FAULT)
     assert stop.value.next_offset == 5
-    assert "offset 5: its dead letter cannot be written to 'orders.dead'" in str(stop.value)
+    assert "offset 5: its dead letter cannot be written to topic 'orders.dead'" in str(stop.value)
     assert "no, MSG_SIZE_TOO_LARGE or not" in str(stop.value)
     assert str(stop.value).endswith(f": {remedy}, then run again")
 

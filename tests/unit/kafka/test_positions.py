@@ -6,15 +6,18 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, KpipeError
+from airflow_provider_kpipe.exceptions import ConnectionSettingsError, ForbiddenError, KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.kafka import cluster as module
 from airflow_provider_kpipe.kafka.positions import Positions
 
 # Nobody listens there, and nothing here waits for an answer.
 SETTINGS = {"bootstrap.servers": "127.0.0.1:1", "log_level": "0"}
 PASSING = ["_TRANSPORT", "FENCED_LEADER_EPOCH", "NOT_COORDINATOR", "UNSTABLE_OFFSET_COMMIT"]
-LASTING = ["GROUP_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART"]
-CODES = [*((name, KafkaUnavailableError) for name in PASSING), *((name, KpipeError) for name in LASTING)]
+CODES = [
+    *((name, KafkaUnavailableError) for name in PASSING),
+    ("UNKNOWN_TOPIC_OR_PART", KpipeError),
+    ("GROUP_AUTHORIZATION_FAILED", ForbiddenError),
+]
 
 
 class FakeConsumer:
@@ -51,7 +54,7 @@ def test_only_an_error_that_passes_is_worth_another_try(
     with Positions(SETTINGS, answer_seconds=0) as positions, pytest.raises(KpipeError) as failure:
         positions.group_offsets("orders", "orders.in", [3])
     assert type(failure.value) is raised
-    says = "gives no answer" if raised is KpipeError else "does not answer"
+    says = "does not answer" if raised.retriable else "gives no answer"
     assert f"the Kafka cluster at 127.0.0.1:1 {says} about group 'orders'" in str(failure.value)
     assert error.str() in str(failure.value)
 
@@ -86,7 +89,7 @@ def test_a_client_that_may_not_find_the_group_says_so_instead_of_that_it_waited(
     with Positions(SETTINGS, answer_seconds=0) as positions, pytest.raises(KpipeError) as failure:
         positions.group_offsets("orders", "orders.in", [3])
     assert "gives no answer about group 'orders' (" in str(failure.value)
-    assert "): allow the connection's user to read the group" in str(failure.value)
+    assert "): see what the connection's user has to be allowed in docs/operations/permissions.md" in str(failure.value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.held_offsets import held_offsets
+
+ASKED = [TopicPartition("orders", 0)]
+
+
+class Searching:
+    """Does not find the group's coordinator, and is told why beside."""
+
+    def __init__(self, assigned: bool, told: int | None) -> None:
+        self.assigned, self.told = assigned, told
+        self.waits: list[float] = []
+
+    def assignment(self) -> list[TopicPartition]:
+        return ASKED if self.assigned else []
+
+    def committed(self, asked: Any, timeout: float) -> list[TopicPartition]:
+        self.waits.append(timeout)
+        if len(self.waits) > 3:
+            return [cast("TopicPartition", SimpleNamespace(offset=7, error=None))]
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def consume(self, most: int, timeout: float) -> list[SimpleNamespace]:
+        return [] if self.told is None else [SimpleNamespace(error=lambda: KafkaError(self.told))]
+
+
+def test_a_group_that_may_not_be_used_is_named_without_a_wait() -> None:
+    searching = Searching(assigned=False, told=KafkaError.GROUP_AUTHORIZATION_FAILED)
+    with pytest.raises(PartitionStoppedError, match=r"may not use the group 'orders\.kpipe' \("):
+        held_offsets(cast("Consumer", searching), "orders.kpipe", ASKED, 60)
+    assert searching.waits == [0.5]
+
+
+def test_a_slow_broker_gets_longer_and_longer() -> None:
+    searching = Searching(assigned=False, told=None)
+    assert [each.offset for each in held_offsets(cast("Consumer", searching), "orders.kpipe", ASKED, 60)] == [7]
+    assert searching.waits == [0.5, 1, 2, 4]
+
+
+def test_where_records_may_come_beside_it_is_asked_once() -> None:
+    searching = Searching(assigned=True, told=None)
+    with pytest.raises(KafkaException):
+        held_offsets(cast("Consumer", searching), "orders.kpipe", ASKED, 60)
+    assert [round(each) for each in searching.waits] == [60]
