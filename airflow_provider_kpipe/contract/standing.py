@@ -106,13 +106,10 @@ class Facts:
         """Where the runs begin that follow each other from where the group stands now."""
         if self.mark is not None:
             return self.mark.origin
+        # What is stored says nothing here: a run that was planned before may store at any time.
+        published = self._of_this_topic(self.published)
         base = self.committed.offset if self.committed and not self.is_recreated else None
-        stored, published = self._progress, self._of_this_topic(self.published)
-        unpublished = stored is not None and (published is None or published.origin.era < stored.origin.era)
-        if stored is not None and unpublished and stored.origin.base == base:
-            # Its run has found the group where it is, and no checkpoint has told of that origin or of a later one.
-            return stored.origin
-        return Origin(1 + max((each.origin.era for each in (stored, published) if each), default=0), base)
+        return Origin(published.origin.era + 1 if published else 1, base)
 
     @property
     def highest_number(self) -> int:
@@ -120,11 +117,6 @@ class Facts:
         marks = [each.mark.number for each in (self.committed, self.published) if each and each.mark]
         lease = self.stored.progress.lease if self.stored else NO_LEASE
         return max(0, lease.plan, lease.attempt, *marks)
-
-    @property
-    def _progress(self) -> StoredProgress | None:
-        progress = self.stored.progress if self.stored else None
-        return progress if progress and progress.topic_id == self.topic_id else None
 
     def _of_this_topic(self, held: Held | None) -> CommitMark | None:
         mark = held.mark if held else None
@@ -260,6 +252,13 @@ def _own(planned: PartitionRange, found: Stored, committed: int | None) -> Parti
         done=progress.done,
         seconds=progress.seconds,
     )
+
+
+def is_superseded(planned: PartitionRange, plan: Plan, held: Held) -> bool:
+    """Tell a plan from before somebody moved the group, where a newer run has gone on from there and was published."""
+    mark = held.mark
+    newer = mark is not None and mark.topic_id == plan.topic_id and mark.number > plan.number
+    return newer and mark is not None and mark.origin != planned.origin
 
 
 def is_of_another_pipeline(planned: PartitionRange, plan: Plan, found: Stored) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.standing import is_superseded
+from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.sequence import draw_number
 
@@ -20,9 +22,21 @@ class Attempt:
 
 
 def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
-    """Draw a number that all attempts before are below, and see where the group stands by now."""
+    """Draw a number that all attempts before are below, and see where the group stands by now.
+
+    A plan from before somebody moved the group is refused once a newer run has gone on from there: what it would write
+    is written, or was not wanted.
+    """
     with Positions(settings) as positions:
         # First: of all that is asked here, only this names what ails a connection.
         positions.topic(plan.topic)
-        number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
-        return Attempt(number, positions.committed_beyond(plan))
+        ranges = {each.partition: each for each in plan.ranges}
+        for partition, at in positions.group_offsets(plan.working_group, plan.topic, ranges).items():
+            if is_superseded(ranges[partition], plan, at.held):
+                raise StalePlanError(
+                    f"group {plan.working_group!r} was moved in partition {partition} since the plan was made, and a "
+                    f"newer run has gone on from there to {at.offset}: start a new run"
+                )
+        committed = positions.committed_beyond(plan)
+    number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
+    return Attempt(number, committed)

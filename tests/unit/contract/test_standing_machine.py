@@ -21,7 +21,15 @@ from airflow_provider_kpipe.contract.offsets import Committed, Explicit, Partiti
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
 from airflow_provider_kpipe.contract.publishing import MovedError, target_of
-from airflow_provider_kpipe.contract.standing import Facts, Held, Stored, progress_of, standing_of, take_on
+from airflow_provider_kpipe.contract.standing import (
+    Facts,
+    Held,
+    Stored,
+    is_superseded,
+    progress_of,
+    standing_of,
+    take_on,
+)
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
 from airflow_provider_kpipe.kafka.planning import check_publishing
@@ -235,6 +243,8 @@ class Partition(RuleBasedStateMachine):
             return multiple()
         group = cluster.group(plan.working_group)
         (planned,) = plan.ranges
+        if group.committed is not None and is_superseded(planned, plan, group.committed):
+            return multiple()
         committed = self._committed_beyond(plan)
         lease = Lease(plan.number, cluster.draw(), 0)
         cluster.writer_epochs[plan.working_group] += 1
@@ -488,3 +498,28 @@ def test_a_window_that_does_not_reach_back_to_a_group_that_was_reset_is_not_publ
     state.reset(0.0)
     state.look_and_commit(plan=window)
     assert group_of(state) == 0
+
+
+def test_a_run_from_before_a_reset_that_stores_after_it_tears_no_two_runs_apart(state: Partition) -> None:
+    before = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(before, Plan)
+    state.reset(0.0)
+    first = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(first, Plan)
+    state.begin_and_work(plan=before, chunks=3)
+    second = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(second, Plan)
+    for plan in (first, second):
+        state.begin_and_work(plan=plan, chunks=3)
+    assert max(state.handled.values()) == 2
+
+
+def test_a_cleared_run_from_before_a_reset_does_nothing_once_a_newer_one_has_gone_on(state: Partition) -> None:
+    before = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(before, Plan)
+    state.begin_and_work(plan=before, chunks=1)
+    state.reset(0.0)
+    run_whole(state)
+    state.forget_progress(0.0)
+    state.begin_and_work(plan=before, chunks=3)
+    assert max(state.handled.values()) == 2
