@@ -100,8 +100,8 @@ MUTATIONS = (
     Mutation(
         "standing: a reset to the same offset is no reset",
         STANDING,
-        "return Origin(1 + max((each.origin.era for each in (stored, published) if each), default=0), base)",
-        "return Origin(max((each.origin.era for each in (stored, published) if each), default=0), base)",
+        "return Origin(published.origin.era + 1 if published else 1, base)",
+        "return Origin(published.origin.era if published else 1, base)",
         PURE,
     ),
     Mutation(
