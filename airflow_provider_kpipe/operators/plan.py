@@ -21,7 +21,7 @@ from airflow_provider_kpipe.kafka.retention import check_retention
 from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.frozen import frozen
 from airflow_provider_kpipe.operators.handover import run_key_of
-from airflow_provider_kpipe.operators.wishes import is_backfill, of_interval, wishes_of
+from airflow_provider_kpipe.operators.wishes import check_interval, is_backfill, of_interval, wishes_of
 from airflow_provider_kpipe.rendered import is_template
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ class KpipePlanOperator(BaseOperator):
         if is_backfill(context):
             self.log.info("The run is a backfill: it reads its data interval under a group of its own")
             return of_interval(wishes, context), False, self.dry_run_wanted
+        check_interval(wishes, context)
         return wishes, self.publish, self.dry_run_wanted
 
     def report(self, plan: Plan) -> None:

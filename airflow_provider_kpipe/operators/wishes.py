@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_kpipe.contract.offsets import At, OffsetLimit, parse_limit
-from airflow_provider_kpipe.contract.windows import INTERVALS
+from airflow_provider_kpipe.contract.windows import INTERVALS, shown
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
@@ -47,6 +47,23 @@ def of_interval(wishes: Wishes, context: Context) -> Wishes:
             "fill in the form of a DAG with kpipe_backfill_task_group"
         )
     return Wishes(start=start, end=end, partitions=wishes.partitions)
+
+
+def check_interval(wishes: Wishes, context: Context) -> None:
+    """Refuse a start at the data interval of a run whose interval has no length: it is the moment of the run itself.
+
+    With a moment as the end, the two make a window, which is looked at as such.
+    """
+    if not isinstance(wishes.start, At) or isinstance(wishes.end, At):
+        return
+    moments = {getattr(context.get("dag_run"), f"data_interval_{side}", None) for side in ("start", "end")}
+    if None in moments or {parse_limit(each, "data_interval") for each in moments} != {wishes.start}:
+        return
+    raise PlanError(
+        f"the start is the data interval of the run, which has no length: it is {shown(wishes.start)}, the moment of "
+        f"the run itself, and all records from before would never be read: {INTERVALS}; or leave start out, to go on "
+        "where the group stands"
+    )
 
 
 def _moment(context: Context, side: str) -> OffsetLimit:

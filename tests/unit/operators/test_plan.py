@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -208,6 +208,14 @@ def test_a_backfill_that_takes_a_scheduled_run_over_has_a_plan_of_its_own(
     assert backfill["wishes"] == Wishes(At(1_769_860_800_000), At(1_769_864_400_000))
     assert backfill["publish"] is False
     assert context["task_state_store"].held[PLAN_KEY] == scheduled
+
+
+def test_the_run_of_a_cron_string_does_not_start_at_its_own_moment(operator: Any, context: Any, asked: Any) -> None:
+    moment = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+    context["dag_run"] = SimpleNamespace(run_type="scheduled", data_interval_start=moment, data_interval_end=moment)
+    with pytest.raises(AirflowFailException, match="CronDataIntervalTimetable"):
+        operator(start=str(moment)).execute(context)
+    assert asked == []
 
 
 def test_a_frozen_plan_of_another_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.operators.wishes import is_backfill, of_interval, wishes_of
+from airflow_provider_kpipe.operators.wishes import check_interval, is_backfill, of_interval, wishes_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 NOON_MS, ONE_MS = 1_769_860_800_000, 1_769_864_400_000
@@ -59,3 +59,25 @@ def test_moments_are_the_pipelines_own_to_choose() -> None:
 def test_a_backfill_without_an_interval_says_what_to_write(run: Any, said: str) -> None:
     with pytest.raises(PlanError, match=said):
         of_interval(Wishes(), run)
+
+
+@pytest.mark.parametrize("end", [Latest(), Explicit({0: 9})], ids=repr)
+def test_a_start_at_an_interval_without_length_says_what_to_write(end: OffsetLimit) -> None:
+    with pytest.raises(PlanError, match=r"12:00:00.*the moment of the run itself.*CronDataIntervalTimetable"):
+        check_interval(Wishes(At(NOON_MS), end), run_of(end=NOON))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "run"),
+    [
+        (Wishes(), run_of(end=NOON)),
+        (Wishes(Earliest(), At(NOON_MS)), run_of(end=NOON)),
+        (Wishes(At(NOON_MS - 1), Latest()), run_of(end=NOON)),
+        (Wishes(At(NOON_MS), At(ONE_MS)), run_of(end=NOON)),
+        (Wishes(At(NOON_MS), Latest()), run_of()),
+        (Wishes(At(NOON_MS), Latest()), run_of(None, None)),
+        (Wishes(At(NOON_MS), Latest()), {}),
+    ],
+)
+def test_what_is_no_start_at_an_interval_without_length_is_taken(wishes: Wishes, run: Any) -> None:
+    check_interval(wishes, run)
