@@ -3,11 +3,18 @@ from __future__ import annotations
 import threading
 import time
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import TopicPartition
+from plans import plan_of
 
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.stop_request import StopRequest
 from kpipe_engine import yielding
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 
 def test_without_an_order_there_is_no_reason() -> None:
@@ -61,3 +68,31 @@ def test_nobody_rests_beyond_the_deadline(waits: Waits, monkeypatch: pytest.Monk
     YieldOrders(deadline=1_060.0).wait(5)
     YieldOrders(deadline=999.0).wait(3_600)
     assert waits.noted == [60.0, 5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        ("", None),
+        ("somebody else's", None),
+        (StopRequest(2, "an earlier attempt").to_text(), None),
+        (StopRequest(3, "the task was stopped").to_text(), "the task was stopped"),
+        (
+            StopRequest(3, "").to_text().replace('"schema_version":1', '"schema_version":99'),
+            "somebody asks to stop in words that cannot be read: StopRequest.schema_version is 99",
+        ),
+    ],
+)
+def test_a_request_to_stop_is_heeded_also_where_another_version_wrote_it(held: str, reason: str | None) -> None:
+    pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
+    orders = ListeningOrders(Job(pipeline, plan_of(PartitionRange(0, 0, 5, None)), 3), {})
+
+    class Holder:
+        def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+            return [TopicPartition(asked[0].topic, asked[0].partition, 0, held)]
+
+    orders._look(cast("Any", Holder()), [TopicPartition("orders", 0)])
+    if reason is None:
+        assert orders.reason is None
+    else:
+        assert (orders.reason or "").startswith(reason)
