@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: demo test mutants bench lint format lock clean
+.PHONY: demo test interleave mutants bench lint format lock clean
 
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
@@ -12,6 +12,11 @@ demo: $(READY)
 # In two processes: one waits for Airflow most of the time.
 test: $(READY)
 	$(PYTHON) -m pytest -n 2 $(TESTS)
+
+# Random schedules of runs, kills, resets and checkpoints, for so long, or the one of a seed.
+SECONDS := 600
+interleave: $(READY)
+	SECONDS_TO_INTERLEAVE=$(SECONDS) SEED=$(SEED) $(PYTHON) -m pytest tests/interleaving/test_interleaving.py
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY)
