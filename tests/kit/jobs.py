@@ -27,9 +27,9 @@ KIT = Path(__file__).parent
 class RunningJob:
     """The process that submits. What it says goes to a file: a pipe that nobody empties would hold it up."""
 
-    def __init__(self, process: subprocess.Popen[str], said: IO[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], said: IO[str], attempt: int) -> None:
         self._process, self._said = process, said
-        self.pid = process.pid
+        self.pid, self.attempt = process.pid, attempt
 
     def wait(self, seconds: float | None = None) -> int:
         return self._process.wait(seconds)
@@ -53,8 +53,9 @@ def running_job(
     **environment: str,
 ) -> Iterator[RunningJob]:
     """A job that goes on beside the block; whatever is left of it is gone after the block."""
+    made = bench.attempt(plan, redrive, deadline=deadline, grace_seconds=grace_seconds)
     spec = {
-        "job": bench.attempt(plan, redrive, deadline=deadline, grace_seconds=grace_seconds).to_json(),
+        "job": made.to_json(),
         "settings": bench.settings,
         "registry": dict(bench.registry),
         "spark_conf": dict(spark_conf or {}),
@@ -78,7 +79,7 @@ def running_job(
         seen: dict[int, psutil.Process] = {}
         try:
             seen = {each.pid: each for each in descendants(process.pid)}
-            yield RunningJob(process, said)
+            yield RunningJob(process, said, made.attempt)
         finally:
             seen |= {each.pid: each for each in descendants(process.pid)}
             process.kill()

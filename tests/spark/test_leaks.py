@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,8 +21,10 @@ from plans import plan_of
 from topics import fill, numbered
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.job import pack
+from airflow_provider_kpipe.contract.job import Job, pack
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.broker import free_ports
@@ -41,6 +44,13 @@ class WithSecret(Bench):
     @property
     def settings(self) -> dict[str, str]:
         return {"bootstrap.servers": self.bootstrap, "sasl.password": self.secret}
+
+
+class Nowhere(WithSecret):
+    """A cluster that is not there: nobody asks it for the number of an attempt."""
+
+    def attempt(self, plan: Plan, redrive: Redrive | None = None, **options: Any) -> Job:
+        return Job(self.pipeline, plan, redrive=redrive, **options)
 
 
 @pytest.fixture
@@ -88,7 +98,7 @@ def test_secrets_show_nowhere_though_spark_redacts_nothing(broker: SandboxBroker
         pages = dict(_pages(page))
         private = [each.name for folder in temp.glob("kpipe-run-*") for each in folder.iterdir() if each.is_file()]
         on_disk = files_that_reveal(tmp_path, secret)
-        request_stop(bench.settings, plan, "first", "all has been seen")
+        request_stop(bench.settings, plan, job.attempt, "all has been seen")
         output = job.output()
         assert job.wait() == 0, output
 
@@ -106,7 +116,7 @@ def test_secrets_show_nowhere_though_spark_redacts_nothing(broker: SandboxBroker
 
 
 def test_nothing_is_left_of_a_submission_that_fails(temp: Path) -> None:
-    bench = WithSecret("nowhere:9092", _pipeline())
+    bench = Nowhere("nowhere:9092", _pipeline())
     conf = {"spark.driver.memory": "much"}
     with running_job(bench, plan_of(PartitionRange(0, 0, 9, 0)), spark_conf=conf, TMPDIR=str(temp)) as job:
         output = job.output()
@@ -143,7 +153,7 @@ def _hanging_submission(temp: Path) -> Iterator[psutil.Process]:
     hanging = spark / "bin" / "spark-class"
     hanging.write_text("#!/bin/sh\nexec sleep 600\n")
     hanging.chmod(0o700)
-    bench, own = WithSecret("nowhere:9092", _pipeline()), {"TMPDIR": str(temp)}
+    bench, own = Nowhere("nowhere:9092", _pipeline()), {"TMPDIR": str(temp)}
     with running_job(bench, plan_of(PartitionRange(0, 0, 9, 0)), SPARK_HOME=str(spark), **own) as job:
         wait_for(lambda: "sleep" in _command_lines(job.pid), "spark-submit")
         yield psutil.Process(job.pid)

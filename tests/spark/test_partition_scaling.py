@@ -116,7 +116,7 @@ def test_a_job_that_is_asked_to_stop_stores_what_is_in_flight(
     with running_job(bench, plan) as job:
         wait_for(lambda: all(each.started for each in _progress(bench, plan)), "both partitions")
         asked = time.monotonic()
-        request_stop(bench.settings, plan, "first", "the task was asked to stop")
+        request_stop(bench.settings, plan, job.attempt, "the task was asked to stop")
         # The chunk would have gone on for ten minutes.
         wait_for(lambda: all(each.state == "yielded" for each in _progress(bench, plan)), "the yield of both", 30)
         record_property("stop_latency_seconds", round(time.monotonic() - asked, 2))
