@@ -38,9 +38,8 @@ def own_broker() -> Iterator[SandboxBroker]:
         yield running
 
 
-@pytest.fixture
-def short_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts is that there is an end."""
+def shorten_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is that there is an end. A broker that has just come up takes longer for its first answers."""
     monkeypatch.setattr(bounded_reader, "STALL_SECONDS", 1.0)
     monkeypatch.setattr(topic_limits, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(bounds, "CLOSE_SECONDS", 0.2)
@@ -54,9 +53,8 @@ def short_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cluster, "__init__", brief)
 
 
-@pytest.mark.usefixtures("short_bounds")
 @pytest.mark.parametrize("trouble", ["killed", "stopped"])
-def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str) -> None:
+def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One broker for all of them: each finds it gone."""
     bench = Bench.make(own_broker.bootstrap_servers, segments=["faulty_kit:odd_ones_fail"])
     fill(bench.bootstrap, bench.topic, numbered(10))
@@ -66,6 +64,7 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str) -> None:
     with Positions(bench.settings) as positions:
         dead_letters = positions.topic(bench.dead)
     target = DrainTarget(bench.pipeline.group, bench.topic, "read_committed", None, None, None)
+    shorten_bounds(monkeypatch)
     if trouble == "killed":
         own_broker.kill()
     else:
