@@ -182,6 +182,8 @@ class PartitionWorker:
         if reason := self.orders.reason:
             self.yield_all(reason)
         self.store()
+        # What ends the worker now, such as the client while it fetches, has to do with none of these records.
+        self.whereabouts.leave()
         self.whereabouts.note_stored()
         self.caution.relax()
 

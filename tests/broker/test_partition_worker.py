@@ -412,3 +412,14 @@ def cut_off(bench: Bench, before: int) -> None:
     admin = AdminClient(bench.settings)
     (future,) = admin.delete_records([TopicPartition(bench.topic, 0, before)]).values()
     future.result(30)
+
+
+def test_no_record_is_in_hand_once_its_chunk_is_stored(broker: SandboxBroker) -> None:
+    """What ends the worker then is not blamed on any: it may be the client, which fetches ahead."""
+    bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:parse"], chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(30))
+    worker = bench.worker(bench.plan())
+    worker.open()
+    worker.run_chunk()
+    assert (worker.lanes[0].stored, worker.whereabouts.at) == (10, None)
+    worker.close()
