@@ -13,7 +13,7 @@ and the topic's id. Three rules follow from it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
@@ -256,9 +256,18 @@ def _own(planned: PartitionRange, found: Stored, committed: int | None) -> Parti
 
 def is_superseded(planned: PartitionRange, plan: Plan, held: Held) -> bool:
     """Tell a plan from before somebody moved the group, where a newer run has gone on from there and was published."""
-    mark = held.mark
-    newer = mark is not None and mark.topic_id == plan.topic_id and mark.number > plan.number
-    return newer and mark is not None and mark.origin != planned.origin
+    mark = held.mark if held.is_of(plan.topic_id) else None
+    return mark is not None and mark.number > plan.number and mark.origin != planned.origin
+
+
+def committed_beyond(plan: Plan, held: Mapping[int, Held]) -> dict[int, int]:
+    """Say where checkpoints of the same origin have taken the group that a run works in, beyond the plan's start."""
+    found = ((each, held[each.partition]) for each in plan.ranges if each.partition in held)
+    return {
+        planned.partition: at.offset
+        for planned, at in found
+        if at.offset > planned.start and at.is_in(plan.topic_id, planned.origin)
+    }
 
 
 def is_of_another_pipeline(planned: PartitionRange, plan: Plan, found: Stored) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.standing import is_superseded
+from airflow_provider_kpipe.contract.standing import committed_beyond, is_superseded
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.sequence import draw_number
@@ -30,13 +30,13 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
     with Positions(settings) as positions:
         # First: of all that is asked here, only this names what ails a connection.
         positions.topic(plan.topic)
-        ranges = {each.partition: each for each in plan.ranges}
-        for partition, at in positions.group_offsets(plan.working_group, plan.topic, ranges).items():
-            if is_superseded(ranges[partition], plan, at.held):
-                raise StalePlanError(
-                    f"group {plan.working_group!r} was moved in partition {partition} since the plan was made, and a "
-                    f"newer run has gone on from there to {at.offset}: start a new run"
-                )
-        committed = positions.committed_beyond(plan)
+        held = positions.held(plan)
+    for planned in plan.ranges:
+        at = held.get(planned.partition)
+        if at is not None and is_superseded(planned, plan, at):
+            raise StalePlanError(
+                f"group {plan.working_group!r} was moved in partition {planned.partition} since the plan was made, and "
+                f"a newer run has gone on from there to {at.offset}: start a new run"
+            )
     number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
-    return Attempt(number, committed)
+    return Attempt(number, committed_beyond(plan, held))

@@ -26,7 +26,7 @@ from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
-from airflow_provider_kpipe.contract.standing import Held, Stored, progress_of
+from airflow_provider_kpipe.contract.standing import Held, Stored, committed_beyond, progress_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
@@ -166,15 +166,13 @@ class Positions:
         return found
 
     def committed_beyond(self, plan: Plan) -> dict[int, int]:
-        """Where checkpoints of the same origin have taken the group that the run works in, where that is beyond the
-        plan's start."""
-        planned = {each.partition: each for each in plan.ranges}
-        held = {each: at.held for each, at in self.group_offsets(plan.working_group, plan.topic, planned).items()}
-        return {
-            each: at.offset
-            for each, at in held.items()
-            if at.offset > planned[each].start and at.is_in(plan.topic_id, planned[each].origin)
-        }
+        """Where checkpoints have taken the group that the run works in, beyond the plan's start."""
+        return committed_beyond(plan, self.held(plan))
+
+    def held(self, plan: Plan) -> dict[int, Held]:
+        """What the group that the run works in holds for the plan's partitions."""
+        partitions = [each.partition for each in plan.ranges]
+        return {each: at.held for each, at in self.group_offsets(plan.working_group, plan.topic, partitions).items()}
 
     def _stored_by_slot(self, plan: Plan) -> dict[int, dict[int, Stored]]:
         partitions: dict[int, list[int]] = {0: []}

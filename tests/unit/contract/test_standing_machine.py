@@ -25,6 +25,7 @@ from airflow_provider_kpipe.contract.standing import (
     Facts,
     Held,
     Stored,
+    committed_beyond,
     is_superseded,
     progress_of,
     standing_of,
@@ -289,9 +290,8 @@ class Partition(RuleBasedStateMachine):
         """Nothing more is heard of it."""
 
     def _committed_beyond(self, plan: Plan) -> int | None:
-        held, (planned,) = self.cluster.group(plan.working_group).committed, plan.ranges
-        is_beyond = held is not None and held.offset > planned.start
-        return held.offset if held and is_beyond and held.is_in(plan.topic_id, planned.origin) else None
+        held = self.cluster.group(plan.working_group).committed
+        return committed_beyond(plan, {0: held} if held else {}).get(0)
 
     def _store(self, worker: Worker, progress: PartitionProgress) -> bool:
         """In a transaction of the partition's writer: whoever opened it last has fenced the others."""
