@@ -59,6 +59,8 @@ class KpipeRedriveOperator(SparkJobOperator):
     :param conn_id: Spark connection
     :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
     :param py_files: the modules that hold the segments: .py or .zip files, or package folders
+    :param max_run_time: when so much time has passed since the job was submitted, all partitions yield: what they have
+        put back is done, and the next redrive goes on with what is left. The task then fails
     :param progress_interval: seconds between two looks at the progress, for the log and the XCom `progress`
     :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
     """

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowSkipException
@@ -44,16 +42,8 @@ class KpipeRunOperator(SparkJobOperator):
     template_fields: Sequence[str] = ("plan",)
     ui_color = "#fbe9d7"
 
-    def __init__(
-        self,
-        *,
-        pipeline: KafkaPipeline,
-        plan: Any,
-        max_run_time: timedelta | float | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, pipeline: KafkaPipeline, plan: Any, **kwargs: Any) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
-        self.max_run_time = _seconds(max_run_time)
         self.plan = plan
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -71,8 +61,7 @@ class KpipeRunOperator(SparkJobOperator):
             return result
 
     def _run(self, plan: Plan, context: Context) -> dict[str, Any]:
-        deadline = None if self.max_run_time is None else time.time() + self.max_run_time
-        job = self.job(self.pipeline, plan, self.pipeline.source.conn_id, deadline=deadline)
+        job = self.job(self.pipeline, plan, self.pipeline.source.conn_id)
         job_run = self.job_run(job, self.pipeline.source.conn_id, self.pipeline.written_topics)
 
         def show(seen: Sequence[PartitionProgress]) -> dict[str, Any]:
@@ -83,10 +72,3 @@ class KpipeRunOperator(SparkJobOperator):
         result = show(progress)
         job_run.check(progress)
         return result
-
-
-def _seconds(time_given: timedelta | float | None) -> float | None:
-    seconds = time_given.total_seconds() if isinstance(time_given, timedelta) else time_given
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0):
-        raise ValueError(f"max_run_time={time_given!r}: use a timedelta, or seconds above 0")
-    return seconds

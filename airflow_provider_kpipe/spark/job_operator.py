@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -10,6 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
@@ -34,6 +37,7 @@ class SparkJobOperator(BaseOperator):
         conn_id: str = "spark_default",
         spark_conf: Mapping[str, str] | None = None,
         py_files: Sequence[str] = (),
+        max_run_time: timedelta | float | None = None,
         progress_interval: float = 5.0,
         submit_options: Mapping[str, Any] | None = None,
         **kwargs: Any,
@@ -48,6 +52,7 @@ class SparkJobOperator(BaseOperator):
         self.conn_id = conn_id
         self.spark_conf = spark_conf
         self.py_files = py_files
+        self.max_run_time = _seconds(max_run_time)
         self.progress_interval = progress_interval
         self.submit_options = submit_options
         self._job_run: JobRun | None = None
@@ -56,10 +61,11 @@ class SparkJobOperator(BaseOperator):
         if self._job_run is not None:
             self._job_run.stop()
 
-    def job(self, pipeline: KafkaPipeline, plan: Plan, source_conn_id: str, **options: Any) -> Job:
+    def job(self, pipeline: KafkaPipeline, plan: Plan, source_conn_id: str, redrive: Redrive | None = None) -> Job:
         """Begin an attempt at a plan's run. It takes over from the attempts before it, wherever they are."""
         attempt = begin_attempt(KpipeHook(source_conn_id).get_conn(), plan)
-        return Job(pipeline, plan, attempt.number, committed=attempt.committed, **options)
+        deadline = None if self.max_run_time is None else time.time() + self.max_run_time
+        return Job(pipeline, plan, attempt.number, committed=attempt.committed, deadline=deadline, redrive=redrive)
 
     def job_run(self, job: Job, source_conn_id: str, written_topics: Sequence[str]) -> JobRun:
         """The run of a job that reads over one connection, and writes these topics over the destination's."""
@@ -80,3 +86,10 @@ class SparkJobOperator(BaseOperator):
             progress_interval=self.progress_interval,
         )
         return self._job_run
+
+
+def _seconds(time_given: timedelta | float | None) -> float | None:
+    seconds = time_given.total_seconds() if isinstance(time_given, timedelta) else time_given
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or seconds <= 0):
+        raise ValueError(f"max_run_time={time_given!r}: use a timedelta, or seconds above 0")
+    return seconds

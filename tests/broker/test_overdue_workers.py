@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from pipelines import Bench
+from redrives import ids, mended, order, redrive
 from tasks import work_in_task
 from topics import Sent, fill, read_all
 
@@ -46,6 +48,28 @@ def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
     stored = sorted([*range(0, 10, 2), *range(1, 20, 2)])
     # Of the chunk that came to nothing, what was before the record is there where nothing takes it back.
     assert sorted(written) == (stored if delivery == "exactly_once" else sorted([*stored, 10, 12]))
+
+
+def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on_with_what_is_left(
+    broker: SandboxBroker,
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:fails"], max_dead_letter_ratio=None)
+    records = [{"id": each, "fate": "sleep" if each == 7 else ""} for each in range(10)]
+    fill(bench.bootstrap, bench.topic, [Sent(json.dumps(each).encode()) for each in records])
+    bench.work(bench.plan())
+    hanging = mended(replace(bench, pipeline=replace(bench.pipeline, chunk_records=5)), "deadly_kit:deadly")
+    made = order(hanging)
+    job = hanging.attempt(made.plan, made.redrive, deadline=time.time() + UNTIL_THE_DEADLINE, grace_seconds=1.0)
+
+    (done,), said = work_in_task(hanging, made.plan, job=job)
+
+    assert (done["state"], done["stored"]) == ("yielded", 5), said
+    assert "the run has reached its max_run_time" in done["reason"]
+    assert "still busy with partition 0, offsets 5 to 9" in done["reason"]
+    assert ids(bench, bench.output) == list(range(5))
+
+    assert redrive(mended(bench), "redrive-2").named == {"kpipe:redriven": 5, "kpipe:already_redriven": 5}
+    assert ids(bench, bench.output) == list(range(10))
 
 
 def test_a_worker_that_cannot_even_say_so_ends_the_task(broker: SandboxBroker) -> None:

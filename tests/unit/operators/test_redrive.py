@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import count
 from typing import Any
 
@@ -277,6 +279,17 @@ def test_a_redrive_runs_what_was_asked_for(operator: Any, world: World, context:
     assert [pushed["partitions"][0]["next_offset"] for pushed in context["ti"].pushes] == [0, 9]
     assert RedriveResult.from_json(result).partitions[0].outcomes["not_selected"] == 4
     assert result["counted"] == result["partitions"][0]["counted"] == {"refunds": 2}
+
+
+@pytest.mark.parametrize("span", [None, 3_600, timedelta(hours=1)], ids=repr)
+def test_a_redrive_yields_when_its_time_has_passed(
+    pipeline: KafkaPipeline, world: World, context: Any, span: Any
+) -> None:
+    operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, max_run_time=span)
+    begun = time.time()
+    operator.execute({**context, "params": {}, "task_state_store": TaskState()})
+    deadline = world.job.deadline
+    assert deadline is None if span is None else begun + 3_600 <= (deadline or 0) <= time.time() + 3_600
 
 
 def test_a_run_that_did_not_finish_fails_after_saying_what_it_did(operator: Any, world: World, context: Any) -> None:

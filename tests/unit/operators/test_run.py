@@ -305,12 +305,6 @@ def test_only_what_was_given_up_for_good_is_not_tried_again(
         operator.execute(context)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, True, "1 hour"])
-def test_a_run_time_is_a_span_of_time(pipeline: KafkaPipeline, wrong: Any) -> None:
-    with pytest.raises(ValueError, match="use a timedelta, or seconds above 0"):
-        KpipeRunOperator(task_id="run", pipeline=pipeline, plan={}, max_run_time=wrong)
-
-
 def test_a_run_that_kafka_knows_to_be_complete_submits_nothing(
     run: Any, plan: MakePlan, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
