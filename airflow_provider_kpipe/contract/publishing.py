@@ -26,6 +26,10 @@ class Target:
 
 def target_of(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
     """Decide where a run takes its group in a partition: None where it has nothing to publish, or no right to."""
+    return _further(plan, progress, facts) or _in_its_place(plan, progress, facts)
+
+
+def _further(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
     if progress.ended == "revoked":
         # The newer run goes on from it, and publishes it.
         return None
@@ -34,6 +38,17 @@ def target_of(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target |
     if not plan.continues_group:
         return _own_group(plan, progress)
     return _continued(plan, progress, facts)
+
+
+def _in_its_place(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
+    """Leave a group that somebody else has put there where it is, with a mark: to put it there again is seen then."""
+    held = facts.committed
+    if held is None or held.mark is not None or not (plan.continues_group or plan.is_published):
+        return None
+    if not is_untouched(plan, progress, facts):
+        return None
+    mark = CommitMark(plan.run_key, plan.number, plan.topic_id, progress.range.group_origin, plan.owner)
+    return Target(held.offset, mark)
 
 
 def is_untouched(plan: Plan, progress: PartitionProgress, facts: Facts) -> bool:

@@ -195,9 +195,10 @@ def test_what_someone_moved_or_a_newer_run_has_is_not_committed_again(bench: Ben
     bench.work(newer, 1)
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5})
 
-    bench.checkpoint(older)
-
-    assert [len(each) for each in kept(bench)] == [2, 1]
+    for _ in range(2):
+        bench.checkpoint(older)
+        # Once, with the mark that it did not have.
+        assert [len(each) for each in kept(bench)] == [2, 2]
     assert held(bench) == {0: 5, 1: 3}
 
 

@@ -21,3 +21,15 @@ def test_a_reset_to_where_the_group_began_is_a_wish_to_read_again(broker: Sandbo
         assert bench.checkpoint(plan).partitions[0].committed == 20
         written = [json.loads(each.value or b"")["id"] for each in read_all(bench.bootstrap, bench.output)]
         assert sorted(written) == sorted([*range(5, 20)] * time)
+
+
+def test_so_is_one_after_a_run_that_has_nothing_to_commit_yet(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(20))
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5})
+    first = bench.plan(run_key="first")
+    assert bench.checkpoint(first).partitions[0].committed == 5
+    bench.work(first)
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5})
+    second = bench.plan(run_key="second")
+    assert [(each.start, each.end) for each in second.ranges] == [(5, 20)]

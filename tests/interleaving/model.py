@@ -116,8 +116,8 @@ class Model:
         self.runs[key] = run
         return run
 
-    def checkpoint(self, run: Run, before: Mapping[int, int], after: Mapping[int, int]) -> None:
-        """A group was seen before a checkpoint and after it."""
+    def checkpoint(self, run: Run, before: Mapping[int, int], after: Mapping[int, int], done: bool = True) -> None:
+        """A group was seen before a checkpoint and after it, which was refused, or done."""
         for partition in run.ranges:
             lineage = self.current(partition)
             was, came = before.get(partition, -1), after.get(partition, -1)
@@ -128,8 +128,9 @@ class Model:
                 self.flag(f"the checkpoint of {run.key}, which is not published, moved partition {partition} to {came}")
             if came != was and stale:
                 self.flag(f"the checkpoint of {run.key}, from before a reset, moved partition {partition} to {came}")
-            if came >= 0 and not stale:
+            if came >= 0 and run.lineages[partition] == lineage and (done or came > was) and run.kind != "backfill":
                 self.told_in.add(lineage)
+            if came >= 0 and not stale:
                 self.moved.append(Moved(lineage, was, came, run))
 
     def is_untold(self, run: Run, partition: int) -> bool:

@@ -299,7 +299,7 @@ class World:
         run, settings, self.before = order.run, self.bench.settings, self.held()
         newer = {each: self._has_newer(order, each) for each in run.ranges}
         untold = {each: self.model.is_untold(run, each) for each in run.ranges}
-        stalled = self.stale_look
+        stalled, done = self.stale_look, None
         try:
             ends = settings if self.model.exactly_once and self.ends_open else None
             done = publish(settings, order.plan, ends)
@@ -310,7 +310,7 @@ class World:
             return False
         finally:
             self.stale_look = False
-            self.model.checkpoint(run, self.before, self.held())
+            self.model.checkpoint(run, self.before, self.held(), done is not None)
         alone = not any(each.kind == "published" for each in self.model.runs.values())
         for each in done.partitions:
             counts = each.counts

@@ -9,7 +9,8 @@ from plans import plan_of
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress
 from airflow_provider_kpipe.contract.publishing import MovedError, target_of
 from airflow_provider_kpipe.contract.standing import Facts, Held
 
@@ -53,6 +54,21 @@ def test_a_group_that_somebody_has_moved_is_left_where_it_is() -> None:
 def test_a_group_that_another_pipeline_moves_is_too() -> None:
     with pytest.raises(MovedError, match="by run run-1 of pipeline 'other'"):
         target_of(PLAN, come(70), facts(40, owner="other"))
+
+
+@pytest.mark.parametrize("plan", [PLAN, BACKFILL], ids=["continued", "published"])
+@pytest.mark.parametrize("ended", [None, "revoked"])
+def test_a_group_that_somebody_has_put_there_gets_a_mark_where_it_is(plan: Plan, ended: Ending | None) -> None:
+    planned = replace(RANGE, origin=Origin(1, 40), group_origin=Origin(1, 40))
+    found = target_of(plan, come(40, planned, started=False, ended=ended), Facts(TOPIC, Held(40)))
+    assert found is not None
+    assert (found.offset, found.mark.origin, found.mark.beyond) == (40, Origin(1, 40), ())
+
+
+def test_a_group_of_a_topic_that_is_gone_gets_none() -> None:
+    planned = replace(RANGE, origin=Origin(1), group_origin=Origin(1))
+    gone = Facts("another", facts(40).committed)
+    assert target_of(PLAN, come(40, planned, started=False), gone) is None
 
 
 @pytest.mark.parametrize(("end", "target"), [(40, 40), (100, None)], ids=["empty", "nothing done"])

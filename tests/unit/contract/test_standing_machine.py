@@ -20,7 +20,7 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import Committed, Explicit, PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
-from airflow_provider_kpipe.contract.publishing import MovedError, target_of
+from airflow_provider_kpipe.contract.publishing import MovedError, Target, target_of
 from airflow_provider_kpipe.contract.standing import (
     Facts,
     Held,
@@ -67,6 +67,11 @@ class Checkpoint:
     progress: PartitionProgress
     facts: Facts
     epoch: int
+
+
+def is_further(found: Target, held: Held) -> bool:
+    """An offset that somebody has put there gets its mark in its place."""
+    return found.offset >= held.offset if held.mark is None else found.offset > held.offset
 
 
 @dataclass
@@ -344,7 +349,7 @@ class Partition(RuleBasedStateMachine):
             return
         if found is None:
             return
-        assert group.committed is None or plan.group != LIVE or found.offset > group.committed.offset
+        assert group.committed is None or plan.group != LIVE or is_further(found, group.committed)
         group.committed = group.published = Held(found.offset, found.mark)
         if plan.group == LIVE:
             self.found_at.clear()
@@ -416,6 +421,19 @@ def test_a_group_that_is_reset_twice_to_one_offset_is_read_again_twice(state: Pa
         assert next_start(state) == 0
         run_whole(state)
     assert (state.handled[0], group_of(state)) == (3, 8)
+
+
+def test_a_reset_to_one_offset_is_seen_again_once_a_checkpoint_has_left_the_group_there(state: Partition) -> None:
+    state.append(8)
+    state.reset(0.0)
+    plan = state.plan(otherwise="earliest_at_first", most=None)
+    assert isinstance(plan, Plan)
+    state.begin(plan=plan)
+    state.look_and_commit(plan=plan)
+    assert group_of(state) == 0
+    state.begin_and_work(plan=plan, chunks=1)
+    state.reset(0.0)
+    assert next_start(state) == 0
 
 
 def test_a_window_that_was_published_is_not_published_again_once_the_group_is_deleted(state: Partition) -> None:
