@@ -35,7 +35,8 @@ class Job(Document):
     """What to do with dead letters; the plan is one of their topic then."""
     grace_seconds: float = 60.0
     """After the deadline, whoever looks after others waits so long for them: the supervisor of a worker, before it
-    ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times."""
+    ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times. User
+    code beside the handling of records has as long, where its limit is not above that."""
     committed: Mapping[int, int] = field(default_factory=dict)
     """Where checkpoints have taken the group that the run works in, beyond the plan's start, when the attempt began:
     nothing below is done once more."""
@@ -48,6 +49,10 @@ class Job(Document):
     def overdue_after(self, graces: int) -> float:
         """In seconds since 1970: never, where there is no deadline."""
         return math.inf if self.deadline is None else self.deadline + graces * self.grace_seconds
+
+    def step_seconds(self, limit: float) -> float:
+        """How long user code may take beside the handling of records: what opens does more than for one of them."""
+        return max(limit, self.grace_seconds)
 
     def lease(self, task: int) -> Lease:
         return Lease(self.plan.number, self.attempt, task)

@@ -11,7 +11,7 @@ from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.segments import SegmentChain, as_records, find_segment
-from kpipe_engine.time_limit import TimeLimit
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 
 class AsyncSegmentChain(SegmentChain):
@@ -22,7 +22,7 @@ class AsyncSegmentChain(SegmentChain):
         paths: Sequence[str],
         context: SegmentContext,
         loop: asyncio.AbstractEventLoop,
-        limit: TimeLimit | None = None,
+        limit: Limit = NO_LIMIT,
     ) -> None:
         super().__init__(paths, context, limit)
         self._loop = loop

@@ -75,6 +75,8 @@ class Case:
     def __init__(self, block: Block, component: str) -> None:
         self.block = block
         self.care = Care()
+        self.is_done = False
+        """What the block has come to is known; its worker has only to close."""
         self._component = component
         self._deaths = self._deaths_over_nothing = 0
 
@@ -89,6 +91,16 @@ class Case:
         self._deaths = 1 if was_at_ease else self._deaths + 1
         self.care, found = self._next(at, death)
         return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
+
+    def note_hang(self, death: Death) -> str:
+        """Of user code that was at no record: the next worker would come to the same, and stops where it stands."""
+        reason = f"the worker {death.message}; mend it or what it needs, then run again"
+        self._stop(reason, *(planned.partition for planned in self.block))
+        return f"partitions {self.partitions}: {reason}"
+
+    @property
+    def partitions(self) -> str:
+        return ", ".join(str(planned.partition) for planned in self.block)
 
     def give_up(self, at: At | None, stored_at: float, overdue: float) -> str:
         """After the deadline, all that is left to the next worker is to say so.
@@ -108,6 +120,8 @@ class Case:
     @property
     def is_given_up(self) -> bool:
         """Whether all has been said to the worker that can be said."""
+        if self.is_done:
+            return False
         return self.care.yields is not None or all(planned.partition in self.care.stops for planned in self.block)
 
     def _note_death_over_nothing(self, death: Death) -> str:

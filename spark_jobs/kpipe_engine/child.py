@@ -12,9 +12,9 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import IO, Any
+from typing import IO
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -24,6 +24,7 @@ from kpipe_engine.whereabouts import Whereabouts
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 PR_SET_PDEATHSIG = 1
+CLOSED = b"closed"
 TELL_WHERE = signal.SIGUSR1
 """Has a worker write down where its threads are, whatever it is at."""
 # Where the memory of a host or a container runs out, the kernel ends this one first, and not Spark's JVM.
@@ -41,7 +42,8 @@ def serve(
         while True:
             block, number, care = pipe.recv()
             whereabouts.begin()
-            pipe.send_bytes(json.dumps(_run(job, kafka, block, number, care, whereabouts)).encode())
+            _run(job, kafka, block, number, care, whereabouts, pipe.send_bytes)
+            pipe.send_bytes(CLOSED)
     except EOFError:
         _leave(0)
     except BaseException:  # noqa: BLE001  # whatever gets past a worker, its supervisor has to know
@@ -51,18 +53,29 @@ def serve(
 
 
 def _run(
-    job: Job, kafka: KafkaSettings, block: Sequence[PartitionRange], number: int, care: Care, whereabouts: Whereabouts
-) -> list[dict[str, Any]]:
-    def work(orders: YieldOrders) -> list[dict[str, Any]]:
+    job: Job,
+    kafka: KafkaSettings,
+    block: Sequence[PartitionRange],
+    number: int,
+    care: Care,
+    whereabouts: Whereabouts,
+    tell: Callable[[bytes], None],
+) -> None:
+    def work(orders: YieldOrders) -> None:
         worker = PartitionWorker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
-        return [progress.to_json() for progress in worker.run()]
+        try:
+            # Before anything is closed: what is done is done, however segments close.
+            tell(json.dumps([progress.to_json() for progress in worker.work()]).encode())
+        finally:
+            worker.close()
 
     if care.yields is not None:
         orders = YieldOrders()
         orders.ask(care.yields)
-        return work(orders)
+        work(orders)
+        return
     with ListeningOrders(job, kafka.source) as listening:
-        return work(listening)
+        work(listening)
 
 
 def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:

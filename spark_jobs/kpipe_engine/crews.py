@@ -19,7 +19,7 @@ from kpipe_engine.async_segments import AsyncSegmentChain
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain
-from kpipe_engine.time_limit import TimeLimit
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 from kpipe_engine.yielding import YieldOrders
 
 LOOK_SECONDS = 0.1
@@ -111,7 +111,7 @@ class Coroutines:
         origin: Origin,
         orders: YieldOrders,
         at_once: int,
-        limit: TimeLimit | None = None,
+        limit: Limit = NO_LIMIT,
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._segments = AsyncSegmentChain(paths, context, self._loop, limit)

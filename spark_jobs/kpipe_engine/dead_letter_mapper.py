@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import pkgutil
 from collections.abc import Callable
 from typing import Any
@@ -10,22 +9,27 @@ from typing import Any
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
 from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letter_messages import DeadLetterMessage
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionStoppedError, SegmentTimeoutError
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 
 class Mapper:
     """Calls it, and adds what a redrive needs to the headers that come back."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, limit: Limit = NO_LIMIT) -> None:
+        self._path, self._limit = path, limit
+        self._function: Callable[[DeadLetter], Any] | None = None
 
     def __call__(self, letter: DeadLetter) -> DeadLetterMessage:
         try:
+            if self._function is None:
+                # Looked for with the first dead letter: a run without one needs no mapper.
+                self._function = self._found()
             key, value, headers = self._function(letter)
             _check_part("key", key)
             _check_part("value", value)
             return DeadLetterMessage(key, value, [*_pairs(headers), *redrive_headers(letter)])
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, SegmentTimeoutError) as error:
             raise PartitionStoppedError(
                 f"offset {letter.source.offset}: the dead letter mapper {self._path!r} made nothing of the record "
                 f"({type(error).__name__}: {error}): it takes a DeadLetter and returns key, value and headers; "
@@ -33,11 +37,9 @@ class Mapper:
                 letter.source.offset,
             ) from error
 
-    @functools.cached_property
-    def _function(self) -> Callable[[DeadLetter], Any]:
-        # Looked for with the first dead letter: a run without one needs no mapper.
-        found: Callable[[DeadLetter], Any] = pkgutil.resolve_name(self._path)
-        return found
+    def _found(self) -> Callable[[DeadLetter], Any]:
+        with self._limit.step(f"the import of the dead letter mapper {self._path!r}"):
+            return self._limit.around(pkgutil.resolve_name(self._path))
 
 
 def _check_part(name: str, part: Any) -> None:

@@ -28,6 +28,7 @@ from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.dead_letter_mapper import Mapper
 from kpipe_engine.messages import read_headers
 
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 Write: TypeAlias = Callable[[SourceMessage, Fault], DeadLetterMessage]
 
 _MOST_PATTERNS = 256
@@ -94,9 +95,9 @@ class AlikeLetters:
         return pattern
 
 
-def choose_write(declared: KafkaDeadLetter, plan: Plan) -> Write:
+def choose_write(declared: KafkaDeadLetter, plan: Plan, limit: Limit = NO_LIMIT) -> Write:
     if declared.mapper is not None:
-        return SingleLetters(plan, Mapper(declared.mapper))
+        return SingleLetters(plan, Mapper(declared.mapper, limit))
     dialect = DIALECTS[declared.dialect]
     if declared.format == "envelope":
         return SingleLetters(plan, partial(write_envelope, dialect=dialect))

@@ -15,6 +15,7 @@ from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, produce
 from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large, is_untimely
 from kpipe_engine.restored import RestoredMessage
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 
 class DeadLetters(Protocol):
@@ -27,9 +28,9 @@ class DeadLetters(Protocol):
 class DeadLetterTopic:
     """Writes records with the story of their fault, in the format and the dialect that were declared."""
 
-    def __init__(self, declared: KafkaDeadLetter, plan: Plan, delivery: Delivery) -> None:
+    def __init__(self, declared: KafkaDeadLetter, plan: Plan, delivery: Delivery, limit: Limit = NO_LIMIT) -> None:
         self._topic = declared.topic
-        self._write = choose_write(declared, plan)
+        self._write = choose_write(declared, plan, limit)
         self._delivery = delivery
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
@@ -78,10 +79,10 @@ class NoDeadLetters:
         )
 
 
-def choose_dead_letters(job: Job, delivery: Delivery) -> DeadLetters:
+def choose_dead_letters(job: Job, delivery: Delivery, limit: Limit = NO_LIMIT) -> DeadLetters:
     if job.pipeline.dead_letter is None:
         return NoDeadLetters()
-    topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, delivery)
+    topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, delivery, limit)
     return RefaultedLetters(topic) if job.redrive else topic
 
 

@@ -13,8 +13,9 @@ from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage, coordinates
 from kpipe_engine.dead_letters import DeadLetters, cannot_read
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError, SegmentTimeoutError
 from kpipe_engine.run_watch import RunWatch
+from kpipe_engine.time_limit import Limit
 
 Choose = Callable[[Fault, SourceMessage], str]
 
@@ -61,26 +62,27 @@ def _note(message: SourceMessage, fault: Fault, counts: Counts) -> None:
     counts.causes = merged((*counts.causes, Cause.of(fault, partition, offset)))
 
 
-def choose_fault_policy(job: Job, dead_letters: DeadLetters, watch: RunWatch) -> FaultPolicy:
+def choose_fault_policy(job: Job, dead_letters: DeadLetters, watch: RunWatch, limit: Limit) -> FaultPolicy:
     action = job.pipeline.fault_action
     if action in get_args(FaultAction):
         return FaultPolicy(lambda _fault, _message: action, dead_letters, watch)
-    return FaultPolicy(_UsersChoice(action, Origin.of(job)), dead_letters, watch)
+    return FaultPolicy(_UsersChoice(action, Origin.of(job), limit), dead_letters, watch)
 
 
 class _UsersChoice:
     """A function of the user's that chooses an action for each fault; imported at the first fault."""
 
-    def __init__(self, path: str, origin: Origin) -> None:
-        self._path, self._origin = path, origin
+    def __init__(self, path: str, origin: Origin, limit: Limit) -> None:
+        self._path, self._origin, self._limit = path, origin, limit
         self._function: Callable[[Fault, Record], str] | None = None
 
     def __call__(self, fault: Fault, message: SourceMessage) -> str:
         try:
             if self._function is None:
-                self._function = pkgutil.resolve_name(self._path)
+                with self._limit.step(f"the import of on_fault={self._path!r}"):
+                    self._function = self._limit.around(pkgutil.resolve_name(self._path))
             return self._function(fault, Record(message, self._origin))
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, SegmentTimeoutError) as error:
             raise PartitionStoppedError(
                 f"offset {message.offset()}: on_fault={self._path!r} itself failed over it "
                 f"({type(error).__name__}: {error}); the record's fault was {fault}; mend the function, then run again",

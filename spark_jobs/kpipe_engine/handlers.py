@@ -28,7 +28,7 @@ from kpipe_engine.restored import back_to_source
 from kpipe_engine.retry import Retries
 from kpipe_engine.segments import SegmentChain
 from kpipe_engine.stages import StageChain, has_batches
-from kpipe_engine.time_limit import TimeLimit
+from kpipe_engine.time_limit import Limit
 from kpipe_engine.yielding import YieldOrders
 
 
@@ -155,7 +155,7 @@ def choose_handler(
     faults: FaultPolicy,
     orders: YieldOrders,
     ledger: Ledger | None,
-    limit: TimeLimit | None,
+    limit: Limit,
 ) -> Handler:
     if job.redrive is None or ledger is None:
         return _choose_inner(job, settings, partition, destination, faults, orders, limit)
@@ -173,13 +173,16 @@ def _choose_inner(
     destination: Destination,
     faults: FaultPolicy,
     orders: YieldOrders,
-    limit: TimeLimit | None,
+    limit: Limit,
 ) -> Handler:
     if not job.pipeline.segments:
         return CopyHandler(destination, faults)
     paths, at_once = job.pipeline.segments, job.pipeline.partitions.max_in_flight_per_partition
     origin, retries = Origin.of(job), Retries(job.pipeline.retry, orders)
-    is_batched, is_awaited = has_batches(paths), has_async(paths)
+    with limit.step(f"the import of the segments {', '.join(paths)}"):
+        is_batched = has_batches(paths)
+    with limit.step(f"the import of the segments {', '.join(paths)}"):
+        is_awaited = has_async(paths)
     context = (SegmentContext if is_batched or not (is_awaited or at_once > 1) else ConcurrentContext)(
         job.plan.run_key,
         job.plan.topic,

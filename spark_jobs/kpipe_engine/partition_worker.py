@@ -85,9 +85,9 @@ class PartitionWorker:
             job, settings.source, self.source, ranges, lambda: [lane.counts for lane in self.lanes]
         )
         destination = Destination(job.pipeline.destination, self.delivery)
-        faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery), self.watch)
+        limit = choose_limit(job, self.whereabouts)
+        faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery, limit), self.watch, limit)
         ledger = choose_ledger(job, settings, ranges, self.delivery)
-        limit = choose_limit(job.pipeline.segment_timeout, self.whereabouts)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
 
         def lane_of(planned: PartitionRange) -> Lane:
@@ -98,14 +98,19 @@ class PartitionWorker:
         self.recovery = Recovery(self.lanes, self.source, self.delivery, self.ownership, self.events, orders)
 
     def run(self) -> list[PartitionProgress]:
+        """Work, and close."""
+        try:
+            return self.work()
+        finally:
+            self.close()
+
+    def work(self) -> list[PartitionProgress]:
         """Take the partitions on, go on from what is stored, and report; only a crash gets past here."""
         try:
             self.open()
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
             self.stop_short(reason_of(stop))
-        finally:
-            self.close()
         return [lane.progress for lane in self.lanes]
 
     def stop_short(self, reason: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import PartitionStoppedError, SegmentError
-from kpipe_engine.time_limit import TimeLimit
+from kpipe_engine.errors import PartitionStoppedError, SegmentError, SegmentTimeoutError
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 Process = Callable[[Record], Any]
 
@@ -18,7 +18,7 @@ Process = Callable[[Record], Any]
 class SegmentChain:
     """All segments of a pipeline, in order."""
 
-    def __init__(self, paths: Sequence[str], context: SegmentContext, limit: TimeLimit | None = None) -> None:
+    def __init__(self, paths: Sequence[str], context: SegmentContext, limit: Limit = NO_LIMIT) -> None:
         self._limit = limit
         self._context = context
         self._paths = paths
@@ -28,23 +28,22 @@ class SegmentChain:
     def open(self) -> None:
         """Import and open what is not open yet: a range without records opens nothing."""
         for path in self._paths[len(self._steps) :]:
-            found = find_segment(path)
+            with self._limit.step(f"the import of segment {path!r}"):
+                found = find_segment(path)
             if not inspect.isclass(found):
-                self._steps.append((path, self._limited(found)))
+                self._steps.append((path, self._limit.around(found)))
                 continue
             try:
-                segment: Any = found()
-                if hasattr(segment, "open"):
-                    self._settle(segment.open(self._context))
+                with self._limit.step(f"open() of segment {path!r}"):
+                    segment: Any = found()
+                    if hasattr(segment, "open"):
+                        self._settle(segment.open(self._context))
                 self._opened.append((path, segment))
-                self._steps.append((path, self._limited(segment.process)))
-            except (Exception, SystemExit) as error:
+                self._steps.append((path, self._limit.around(segment.process)))
+            except (Exception, SystemExit, SegmentTimeoutError) as error:
                 raise PartitionStoppedError(
                     f"segment {path!r} did not open: {_shown(error)}; mend it or what it needs, then run again"
                 ) from error
-
-    def _limited(self, process: Process) -> Process:
-        return self._limit.around(process) if self._limit else process
 
     @property
     def steps(self) -> Sequence[tuple[str, Process]]:
@@ -81,8 +80,9 @@ class SegmentChain:
         for path, segment in reversed(self._opened):
             try:
                 if hasattr(segment, "close"):
-                    self._settle(segment.close())
-            except Exception:
+                    with self._limit.step(f"close() of segment {path!r}"):
+                        self._settle(segment.close())
+            except (Exception, SegmentTimeoutError):
                 # Its records are terminal by now; a failing close must not undo them.
                 self._context.logger.exception("segment %r did not close", path)
 
@@ -102,7 +102,7 @@ def find_segment(path: str) -> Any:
     """What an import path names, if it can be a segment."""
     try:
         found: Any = pkgutil.resolve_name(path)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, SegmentTimeoutError) as error:
         raise PartitionStoppedError(
             f"segment {path!r} cannot be imported on the executor ({_shown(error)}): "
             "ship its module with py_files, or install it on the executors"

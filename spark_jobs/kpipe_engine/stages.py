@@ -11,7 +11,7 @@ from kpipe_engine.async_segments import has_async
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.rows import Row, in_source_order, record_of_row, row_of_message, row_of_record
 from kpipe_engine.segments import SegmentChain, find_segment
-from kpipe_engine.time_limit import TimeLimit
+from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 Failed: TypeAlias = dict[int, SegmentError]
 """By source offset, what a record could not pass."""
@@ -60,9 +60,7 @@ class RecordStage:
 class StageChain:
     """All segments of a pipeline, in order."""
 
-    def __init__(
-        self, paths: Sequence[str], context: SegmentContext, origin: Origin, limit: TimeLimit | None = None
-    ) -> None:
+    def __init__(self, paths: Sequence[str], context: SegmentContext, origin: Origin, limit: Limit = NO_LIMIT) -> None:
         self._limit = limit
         self._paths = paths
         self._context = context

@@ -18,7 +18,7 @@ from typing import Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from kpipe_engine.care import Care, Case, Death
-from kpipe_engine.child import TELL_WHERE, serve
+from kpipe_engine.child import CLOSED, TELL_WHERE, serve
 from kpipe_engine.errors import WorkerDiedError
 from kpipe_engine.layout import Block, Task
 from kpipe_engine.whereabouts import Whereabouts
@@ -64,14 +64,16 @@ class Child:
             self._status = status if pid else None
         return self._status is not None
 
-    def answer(self) -> list[dict[str, Any]] | None:
-        """What became of the block; None if the process has died over it."""
+    def said(self) -> bytes | None:
+        """What became of the block, or that it has closed; None if the process has died."""
         try:
-            found: list[dict[str, Any]] = json.loads(self.pipe.recv_bytes())
+            # Where another process holds it open, the pipe of a worker that has died is silent, and has no end.
+            if self.pipe.poll():
+                return self.pipe.recv_bytes()
         except (EOFError, OSError):
-            self.end()
-            return None
-        return found
+            pass
+        self.end()
+        return None
 
     def end(self) -> None:
         """Kill it, unless it has died by itself, and leave nothing of it."""
@@ -126,18 +128,20 @@ class Supervisor:
                 while waiting and len(at_work) < task.at_once:
                     self._begin(waiting.popleft(), number, at_work)
                 for pipe in _heard(at_work):
-                    child, case = at_work.pop(pipe)
-                    done = child.answer()
-                    if done is None:
-                        self._note_death(case, child)
-                        waiting.appendleft(case)
-                    else:
+                    child, case = at_work[pipe]
+                    said = child.said()
+                    if said == CLOSED:
                         self._idle.append(child)
-                        yield from done
+                        del at_work[pipe]
+                    elif said is not None:
+                        case.is_done = True
+                        yield from json.loads(said)
+                    else:
+                        self._note_death(case, child)
+                        _give_back(at_work, pipe, waiting)
                 for pipe, (child, case) in list(at_work.items()):
                     if self._end_if_late(case, child):
-                        del at_work[pipe]
-                        waiting.appendleft(case)
+                        _give_back(at_work, pipe, waiting)
         finally:
             for child, _ in at_work.values():
                 child.end()
@@ -155,33 +159,48 @@ class Supervisor:
         at_work[child.pipe] = child, case
 
     def _end_if_late(self, case: Case, child: Child) -> bool:
-        whereabouts, limit = child.whereabouts, self._job.pipeline.segment_timeout
         # Before it is disturbed: the signal may wake it up.
-        at = whereabouts.at
-        if time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1)):
-            child.end_where_it_is()
-            self._stop_if_given_up(case, child)
-            said = case.give_up(at, whereabouts.stored_at, time.time() - self._job.overdue_after(0))
-        elif limit is not None and whereabouts.longest_call > limit + INTERRUPT_SECONDS:
-            child.end_where_it_is()
-            death = Death("timeout", f"was ended, as a segment had not answered within {limit:g} s", child.trace)
-            said = case.note_death(death, at, whereabouts.is_at_ease)
-        else:
+        at, step, hung = child.whereabouts.at, child.whereabouts.step, self._hung(child.whereabouts)
+        overdue = time.time() - self._job.overdue_after(0)
+        is_overdue = time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))
+        if hung is None and not is_overdue:
             return False
+        child.end_where_it_is()
+        self._stop_if_given_up(case, child)
+        if case.is_done:
+            said = _left_unclosed(case, hung or f"max_run_time was reached {overdue:.0f} s ago")
+        elif hung is None or is_overdue:
+            said = case.give_up(at, child.whereabouts.stored_at, overdue)
+        else:
+            death = Death("timeout", f"was ended, as {hung}", child.trace)
+            said = case.note_hang(death) if step else case.note_death(death, at, child.whereabouts.is_at_ease)
         log.warning("%s\n%s", said, child.trace)
         return True
+
+    def _hung(self, whereabouts: Whereabouts) -> str | None:
+        """What has taken too long, if something has."""
+        limit, step = self._job.pipeline.segment_timeout, whereabouts.step
+        if limit is None:
+            return None
+        if step is not None and step.seconds > self._job.step_seconds(limit) + INTERRUPT_SECONDS:
+            return f"{step.name} had not come to its end within {self._job.step_seconds(limit):g} s"
+        is_late = whereabouts.longest_call > limit + INTERRUPT_SECONDS
+        return f"a segment had not answered within {limit:g} s" if is_late else None
 
     def _stop_if_given_up(self, case: Case, child: Child) -> None:
         if case.is_given_up:
             raise WorkerDiedError(
-                f"the worker of partitions {_named(case.block)} {child.death.message} also while it only had to say "
+                f"the worker of partitions {case.partitions} {child.death.message} also while it only had to say "
                 f"that it stops: {child.trace or 'see the log of the executor'}"
             )
 
     def _note_death(self, case: Case, child: Child) -> None:
         self._stop_if_given_up(case, child)
-        at = child.whereabouts.at
-        log.warning("%s", case.note_death(child.death, at, child.whereabouts.is_at_ease))
+        if case.is_done:
+            said = _left_unclosed(case, f"its worker {child.death.message}")
+        else:
+            said = case.note_death(child.death, child.whereabouts.at, child.whereabouts.is_at_ease)
+        log.warning("%s", said)
 
 
 def _heard(at_work: dict[Connection, tuple[Child, Case]]) -> list[Connection]:
@@ -190,5 +209,12 @@ def _heard(at_work: dict[Connection, tuple[Child, Case]]) -> list[Connection]:
     return heard or [pipe for pipe, (child, _) in at_work.items() if child.has_died]
 
 
-def _named(block: Block) -> str:
-    return ", ".join(str(planned.partition) for planned in block)
+def _give_back(at_work: dict[Connection, tuple[Child, Case]], pipe: Connection, waiting: deque[Case]) -> None:
+    """What a worker that has ended was at, if something is left of it."""
+    _, case = at_work.pop(pipe)
+    if not case.is_done:
+        waiting.appendleft(case)
+
+
+def _left_unclosed(case: Case, reason: str) -> str:
+    return f"partitions {case.partitions}: what their worker did is stored, and not all of it was closed: {reason}"

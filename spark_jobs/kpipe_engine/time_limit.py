@@ -1,4 +1,4 @@
-"""How long a segment may take over what it is given."""
+"""How long user code may take: over what it is given, and beside that."""
 
 from __future__ import annotations
 
@@ -8,17 +8,42 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
-from types import FrameType
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import FrameType, GeneratorType
+from typing import Any, Protocol
 
+from airflow_provider_kpipe.contract.job import Job
 from kpipe_engine.errors import SegmentTimeoutError
 from kpipe_engine.whereabouts import Whereabouts
 
-Call = Callable[[Any], Any]
+Call = Callable[..., Any]
 
 # No two clocks agree to the last.
 EARLY = 0.9
+
+
+class Limit(Protocol):
+    """Watches over user code."""
+
+    def around(self, call: Call) -> Call:
+        """The same call, for one record or one batch at a time."""
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        """User code beside that runs in the block: an import, a segment that opens or closes."""
+
+
+class NoLimit:
+    """Lets everything take as long as it likes, and costs nothing."""
+
+    def around(self, call: Call) -> Call:
+        return call
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+NO_LIMIT = NoLimit()
 
 
 class TimeLimit:
@@ -28,8 +53,9 @@ class TimeLimit:
     worker sees by its whereabouts, and ends the worker.
     """
 
-    def __init__(self, seconds: float, whereabouts: Whereabouts) -> None:
-        self._seconds, self._whereabouts = seconds, whereabouts
+    def __init__(self, seconds: float, step_seconds: float, whereabouts: Whereabouts) -> None:
+        self._seconds, self._step_seconds, self._whereabouts = seconds, step_seconds, whereabouts
+        self._within = f"segment_timeout, {seconds:g} s"
         self._due = math.inf
         if _in_main_thread():
             signal.signal(signal.SIGALRM, self._ring)
@@ -39,10 +65,10 @@ class TimeLimit:
             return self._around_awaited(call)
         begin, end = self._whereabouts.begin_call, self._whereabouts.end_call
 
-        def limited(given: Any) -> Any:
+        def limited(*given: Any) -> Any:
             number = begin()
             try:
-                return self._interrupted(call, given) if _in_main_thread() else call(given)
+                return self._interrupted(call, *given) if _in_main_thread() else _complete(call(*given))
             finally:
                 end(number)
 
@@ -63,11 +89,29 @@ class TimeLimit:
 
         return limited
 
-    def _interrupted(self, call: Call, given: Any) -> Any:
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        within = self._within
+        self._whereabouts.begin_step(name)
+        try:
+            if _in_main_thread():
+                # A worker that has said last words since then has hung up a bell of its own.
+                signal.signal(signal.SIGALRM, self._ring)
+                self._within = f"{self._step_seconds:g} s, in {name}"
+                self._due = time.monotonic() + self._step_seconds * EARLY
+                signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
+            yield
+        finally:
+            self._due, self._within = math.inf, within
+            if _in_main_thread():
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            self._whereabouts.end_step()
+
+    def _interrupted(self, call: Call, *given: Any) -> Any:
         self._due = time.monotonic() + self._seconds * EARLY
         signal.setitimer(signal.ITIMER_REAL, self._seconds)
         try:
-            return call(given)
+            return _complete(call(*given))
         finally:
             self._due = math.inf
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -79,12 +123,18 @@ class TimeLimit:
             raise self._error()
 
     def _error(self) -> SegmentTimeoutError:
-        return SegmentTimeoutError(f"no answer within segment_timeout, {self._seconds:g} s")
+        return SegmentTimeoutError(f"no answer within {self._within}")
+
+
+def _complete(result: Any) -> Any:
+    """What a generator gives out, user code makes only when it is asked for."""
+    return list(result) if type(result) is GeneratorType else result
 
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def choose_limit(seconds: float | None, whereabouts: Whereabouts) -> TimeLimit | None:
-    return None if seconds is None else TimeLimit(seconds, whereabouts)
+def choose_limit(job: Job, whereabouts: Whereabouts) -> Limit:
+    seconds = job.pipeline.segment_timeout
+    return NO_LIMIT if seconds is None else TimeLimit(seconds, job.step_seconds(seconds), whereabouts)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
 
-_THERE, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _FIELDS = range(9)
+_THERE, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _STEP_SINCE, _FIELDS = range(10)
 _CALLS = MOST_IN_FLIGHT
 _BYTES = 8
+_LONGEST_NAME = 512
 
 
 class At(NamedTuple):
@@ -25,17 +26,27 @@ class At(NamedTuple):
     """How many the chunk has with them."""
 
 
+class Step(NamedTuple):
+    """User code beside the handling of records, such as a segment that opens."""
+
+    name: str
+    seconds: float
+    """So long it has been at it."""
+
+
 class Whereabouts:
     """Numbers in memory that stays one and the same across a fork. Written for each read, not for each record."""
 
     def __init__(self) -> None:
         self._numbers = memoryview(mmap.mmap(-1, (_FIELDS + _CALLS) * _BYTES)).cast("q")
+        self._name = mmap.mmap(-1, _LONGEST_NAME)
         self.begin()
 
     def begin(self) -> None:
         """With a block: nothing is known of it yet."""
         self.leave()
         self._numbers[_AT_EASE] = 0
+        self.end_step()
         self.note_stored()
         self._free = list(range(_FIELDS, _FIELDS + _CALLS))
         for number in self._free:
@@ -67,6 +78,22 @@ class Whereabouts:
     def end_call(self, number: int) -> None:
         self._numbers[number] = 0
         self._free.append(number)
+
+    def begin_step(self, name: str) -> None:
+        self._name[:] = name.encode(errors="replace")[:_LONGEST_NAME].ljust(_LONGEST_NAME, b"\0")
+        self._numbers[_STEP_SINCE] = time.monotonic_ns()
+
+    def end_step(self) -> None:
+        self._numbers[_STEP_SINCE] = 0
+
+    @property
+    def step(self) -> Step | None:
+        """The one that the worker is at."""
+        since = self._numbers[_STEP_SINCE]
+        if not since:
+            return None
+        name = self._name[:].rstrip(b"\0").decode(errors="ignore")
+        return Step(name, (time.monotonic_ns() - since) / 1e9)
 
     @property
     def longest_call(self) -> float:

@@ -15,6 +15,8 @@ from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS, CULPRIT = 60, 41
+# Enough to import and to open what does so at once, on a machine that is busy.
+LONGER = 5.0
 RELAXED = PartitionScaling("relax_ordering_within_partition", max_in_flight_per_partition=4)
 INTERRUPTED = {
     "record": ("sleep", {"segments": ["deadly_kit:deadly"]}),
@@ -78,6 +80,98 @@ def test_a_segment_that_cannot_be_interrupted_ends_with_its_worker_and_its_recor
     assert letter.header("kpipe-fault-kind") == "timeout"
     assert "was ended, as a segment had not answered within 0.5 s" in letter.header("kpipe-fault-message")
     assert "in meet" in letter.header("kpipe-fault-stacktrace")
+
+
+def fill_two(bench: Bench, **fates: str) -> None:
+    """Even ids are in partition 0; each is a record that says so, or nothing of note."""
+    sent = [
+        Sent(json.dumps({"id": each, "fate": fates.get(f"at_{each}", "")}).encode(), partition=each % 2)
+        for each in range(RECORDS)
+    ]
+    fill(bench.bootstrap, bench.topic, sent)
+
+
+def work_beside_a_neighbour(bench: Bench) -> tuple[dict[str, Any], str]:
+    """What the task reports of partition 0; partition 1, which waits for it, has to be complete."""
+    plan = bench.plan()
+    done, said = work_in_task(bench, plan, job=bench.attempt(plan, grace_seconds=LONGER))
+    one, neighbour = sorted(done, key=lambda each: each["partition"])
+    assert (neighbour["state"], neighbour["stored"]) == ("complete", RECORDS // 2), said
+    odd = [each for each in ids(bench, bench.output) if each % 2]
+    assert odd == list(range(1, RECORDS, 2))
+    return one, said
+
+
+@pytest.mark.parametrize("name", ["OpensNever", "OpensNeverInC"])
+def test_a_segment_that_does_not_open_stops_its_partition_by_name(broker: SandboxBroker, name: str) -> None:
+    bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, segments=[f"deadly_kit:{name}"])
+    fill_two(bench)
+
+    one, said = work_beside_a_neighbour(bench)
+
+    assert (one["state"], one["stored"]) == ("stopped", 0), said
+    # What opens has longer than a record.
+    assert f"open() of segment 'deadly_kit:{name}'" in one["reason"]
+    assert f"within {LONGER:g} s" in one["reason"]
+    assert len(ids(bench, bench.output)) == RECORDS // 2
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("ClosesNever", "segment 'deadly_kit:ClosesNever' did not close"),
+        (
+            "ClosesNeverInC",
+            "partitions 0: what their worker did is stored, and not all of it was closed: close() of segment "
+            f"'deadly_kit:ClosesNeverInC' had not come to its end within {LONGER:g} s",
+        ),
+        ("ClosesDead", "not all of it was closed: its worker was killed by SIGSEGV"),
+    ],
+)
+@pytest.mark.parametrize("fate", ["", "fail"])
+def test_a_segment_that_does_not_close_changes_nothing_of_what_is_done(
+    broker: SandboxBroker, name: str, why: str, fate: str
+) -> None:
+    spec = {"segments": [f"deadly_kit:{name}"], "on_fault": "stop_partition"}
+    bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, **spec)
+    fill_two(bench, at_20=fate)
+
+    one, said = work_beside_a_neighbour(bench)
+
+    assert why in said
+    if fate:
+        assert (one["state"], one["stored"]) == ("stopped", 10)
+        assert one["reason"].startswith("offset 10: segment deadly_kit:")
+        assert "ValueError: no good" in one["reason"]
+    else:
+        assert (one["state"], one["stored"], one["reason"]) == ("complete", RECORDS // 2, None)
+    assert len(ids(bench, bench.output)) == (10 if fate else RECORDS // 2) + RECORDS // 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"on_fault": "deadly_kit:chooses_never"}, "on_fault='deadly_kit:chooses_never' itself failed over it"),
+        ({"on_fault": "deadly_kit:chooses_never_in_c"}, "and what becomes of that fault (on_fault, or the mapper"),
+        ({"dead_letter": {"mapper": "deadly_kit:maps_never"}}, "mapper 'deadly_kit:maps_never' made nothing of the"),
+        ({"dead_letter": {"mapper": "deadly_kit:maps_never_in_c"}}, "and what becomes of that fault (on_fault, or the"),
+    ],
+    ids=repr,
+)
+def test_a_function_for_faults_that_hangs_stops_the_partition_in_front_of_its_record(
+    broker: SandboxBroker, spec: dict[str, Any], why: str
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, segments=["deadly_kit:deadly"], **spec)
+    fill_two(bench, at_20="fail")
+
+    one, said = work_beside_a_neighbour(bench)
+
+    assert (one["state"], one["stored"]) == ("stopped", 10), said
+    assert one["reason"].startswith("offset 10: ")
+    assert why in one["reason"]
+    assert "within segment_timeout, 0.5 s" in one["reason"] or "within 0.5 s" in one["reason"]
+    assert sorted(ids(bench, bench.output)) == sorted([*range(0, 20, 2), *range(1, RECORDS, 2)])
+    assert read_all(bench.bootstrap, bench.dead) == []
 
 
 @pytest.mark.parametrize("fate", ["sleep", "hang"])

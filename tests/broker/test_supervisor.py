@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -147,6 +149,21 @@ def test_a_worker_that_lives_serves_one_block_and_one_task_after_another(
     done, _ = work_in_task(bench, bench.plan(), tasks=2)
     assert len(done) == PARTITIONS
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_process_that_user_code_has_forked_does_not_hide_the_death_of_its_worker(
+    broker: SandboxBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPIPE_TEST_MARKS", str(tmp_path))
+    bench = Bench.make(broker.bootstrap_servers, segments=["deadly_kit:deadly"])
+    fill(bench.bootstrap, bench.topic, with_fates({3: "orphan"}, 10, 1))
+    try:
+        (progress,), said = work_in_task(bench, bench.plan())
+    finally:
+        for orphan in tmp_path.iterdir():
+            os.kill(int(orphan.name), signal.SIGKILL)
+    assert (progress["state"], progress["dead_lettered"]) == ("complete", 1), said
+    assert ids(read_all(bench.bootstrap, bench.output)) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
 def test_segments_that_kill_their_worker_when_they_open_stop_the_partition_and_no_record_is_blamed(

@@ -27,6 +27,15 @@ def meet(fate: str) -> None:
         eaten = []
         while True:
             eaten.append(bytearray(64 * 1024 * 1024))
+    elif fate == "orphan":
+        if os.fork():
+            os._exit(3)
+        # Whoever waits for the end of the task's output waits for ours, too.
+        os.closerange(0, 3)
+        leave_a_mark()
+        time.sleep(600)
+    elif fate == "fail":
+        raise ValueError("no good")
     elif fate == "sleep":
         time.sleep(600)
     elif fate == "hang":
@@ -62,6 +71,45 @@ class DeadlyOpening:
         return record
 
 
+class OpensNever:
+    """In partition 0."""
+
+    fate = "sleep"
+
+    def open(self, context: Any) -> None:
+        meet(self.fate if context.partition == 0 else "")
+
+    def process(self, record: Any) -> Any:
+        return record
+
+
+class OpensNeverInC(OpensNever):
+    fate = "hang"
+
+
+class ClosesNever:
+    """In partition 0."""
+
+    fate = "sleep"
+
+    def open(self, context: Any) -> None:
+        self.partition = context.partition
+
+    def process(self, record: Any) -> Any:
+        return deadly(record)
+
+    def close(self) -> None:
+        meet(self.fate if self.partition == 0 else "")
+
+
+class ClosesNeverInC(ClosesNever):
+    fate = "hang"
+
+
+class ClosesDead(ClosesNever):
+    fate = "segfault"
+
+
 class DeadlyAfterMany:
     """Dies of what it has seen, and of no record in particular."""
 
@@ -80,7 +128,29 @@ def deadly_choice(fault: Any, record: Any) -> str:
     return "skip"
 
 
+def chooses_never(fault: Any, record: Any) -> str:
+    meet("sleep")
+    return "skip"
+
+
+def chooses_never_in_c(fault: Any, record: Any) -> str:
+    meet("hang")
+    return "skip"
+
+
+def maps_never(letter: Any) -> Any:
+    meet("sleep")
+
+
+def maps_never_in_c(letter: Any) -> Any:
+    meet("hang")
+
+
 def leaves_a_mark(record: Any) -> Any:
     """Says by whom it was handled."""
-    Path(os.environ["KPIPE_TEST_MARKS"], str(os.getpid())).touch()
+    leave_a_mark()
     return record
+
+
+def leave_a_mark() -> None:
+    Path(os.environ["KPIPE_TEST_MARKS"], str(os.getpid())).touch()

@@ -48,6 +48,23 @@ def test_a_record_that_dies_in_a_chunk_of_its_own_is_found(case: Case) -> None:
     assert fault.exception_class == "kpipe_engine.errors.WorkerDiedError"
 
 
+def test_what_hangs_beside_records_is_not_tried_again(case: Case) -> None:
+    said = case.note_hang(Death("timeout", "was ended, as open() of segment 'a:b' had not come to its end within 60 s"))
+    reason = (
+        "the worker was ended, as open() of segment 'a:b' had not come to its end within 60 s; mend it or what it "
+        "needs, then run again"
+    )
+    assert case.care == Care(stops={1: reason, 2: reason})
+    assert case.is_given_up
+    assert said == f"partitions 1, 2: {reason}"
+
+
+def test_whose_work_is_done_has_nothing_to_give_up(case: Case) -> None:
+    case.note_hang(DEATH)
+    case.is_done = True
+    assert not case.is_given_up
+
+
 def test_one_death_by_itself_condemns_nobody(case: Case) -> None:
     """Somebody may have killed the worker."""
     case.note_death(DEATH, at(7, 8), was_at_ease=True)

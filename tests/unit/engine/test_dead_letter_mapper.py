@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from kpipe_engine.dead_letter_mapper import Mapper
 from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.time_limit import TimeLimit
+from kpipe_engine.whereabouts import Whereabouts
 
 
 def upper(letter: DeadLetter) -> tuple[Any, Any, Any]:
@@ -86,6 +89,17 @@ def test_a_mapper_that_fails_stops_the_partition_in_front_of_the_record(name: st
     assert stop.value.next_offset == 5
     assert str(stop.value).startswith(f"offset 5: the dead letter mapper {path!r} made nothing of the record")
     assert said in str(stop.value)
+
+
+def never(letter: DeadLetter) -> None:
+    time.sleep(600)
+
+
+def test_a_mapper_that_hangs_stops_the_partition_within_the_limit_of_a_record() -> None:
+    mapper = Mapper(f"{__name__}:never", TimeLimit(0.05, 60, Whereabouts()))
+    for _ in range(2):
+        with pytest.raises(PartitionStoppedError, match=r"offset 5: .*no answer within segment_timeout, 0\.05 s"):
+            mapper(LETTER)
 
 
 def test_a_mapper_that_cannot_be_imported_is_missed_with_the_first_dead_letter_only() -> None:

@@ -1,15 +1,22 @@
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
+from plans import plan_of
 
 from airflow_provider_kpipe.contract.causes import OTHER_KINDS, Cause
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.fault_policy import FaultPolicy
+from kpipe_engine.fault_policy import FaultPolicy, choose_fault_policy
 from kpipe_engine.run_watch import NoWatch
+from kpipe_engine.time_limit import choose_limit
+from kpipe_engine.whereabouts import Whereabouts
 
 
 class Letters:
@@ -37,6 +44,28 @@ def test_a_dead_letter_that_cannot_be_written_is_nobodys_choice(message: Any, ac
         policy.take(message(7, b"a"), fault("dead_letter"), counts)
     assert (type(stop.value), stop.value.next_offset) == (PartitionStoppedError, 7)
     assert (asked, counts) == ([], Counts())
+
+
+def never(fault: Fault, record: Any) -> str:
+    time.sleep(600)
+    return "skip"
+
+
+def test_a_function_that_hangs_stops_the_partition_within_the_limit_of_a_record(message: Any) -> None:
+    pipeline = KafkaPipeline(
+        "orders", KafkaSource("orders"), KafkaDestination("out"), on_fault=f"{__name__}:never", segment_timeout=0.05
+    )
+    job = Job(pipeline, plan_of(PartitionRange(3, 0, 9, 0)))
+    policy = choose_fault_policy(job, Letters(), NoWatch(), choose_limit(job, Whereabouts()))
+    for _ in range(2):
+        with pytest.raises(PartitionStoppedError) as stop:
+            policy.take(message(7, b"a"), fault("segment"), Counts())
+        assert stop.value.next_offset == 7
+        assert str(stop.value).startswith(
+            f"offset 7: on_fault='{__name__}:never' itself failed over it (SegmentTimeout"
+        )
+        assert "no answer within segment_timeout, 0.05 s" in str(stop.value)
+        assert "the record's fault was segment orders:parse" in str(stop.value)
 
 
 @pytest.mark.parametrize(

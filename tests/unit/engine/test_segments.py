@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import logging
+import pkgutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,8 @@ from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.testing import context_of
 from kpipe_engine.errors import PartitionStoppedError, SegmentError
 from kpipe_engine.segments import SegmentChain
+from kpipe_engine.time_limit import NO_LIMIT, Limit, TimeLimit
+from kpipe_engine.whereabouts import Whereabouts
 
 MakeMessage = Callable[..., Message]
 
@@ -39,9 +43,9 @@ def record(message: MakeMessage) -> Record:
     return Record(message(5, b"v"), Origin("run"))
 
 
-def chain(*names: str) -> SegmentChain:
+def chain(*names: str, limit: Limit = NO_LIMIT) -> SegmentChain:
     context = SegmentContext("run", "orders", 3, logging.getLogger("kpipe.segments"))
-    return SegmentChain([f"user_segments:{name}" for name in names], context)
+    return SegmentChain([f"user_segments:{name}" for name in names], context, limit)
 
 
 def opened(*names: str) -> SegmentChain:
@@ -297,6 +301,33 @@ def test_a_segment_that_fails_to_close_is_logged_and_the_others_are_closed(
     assert said.getMessage() == "segment 'user_segments:NoClose' did not close"
     assert said.exc_info is not None
     assert isinstance(said.exc_info[1], OSError)
+
+
+def hangs(*_: Any) -> None:
+    time.sleep(600)
+
+
+def test_a_segment_that_does_not_open_or_close_in_its_time_is_named_and_the_others_are_closed(
+    user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    step(user, "One")
+    step(user, "NoClose", close=hangs)
+    step(user, "NoOpen", open=hangs)
+    segments = chain("One", "NoClose", "NoOpen", limit=TimeLimit(0.01, 0.5, Whereabouts()))
+    with pytest.raises(PartitionStoppedError) as stop:
+        segments.open()
+    assert str(stop.value).startswith(
+        "segment 'user_segments:NoOpen' did not open: SegmentTimeoutError: no answer within 0.5 s, in open()"
+    )
+    segments.close()
+    assert user.calls == ["open One", "open NoClose", "close One"]
+    assert caplog.records[-1].getMessage() == "segment 'user_segments:NoClose' did not close"
+
+
+def test_a_module_whose_import_takes_too_long_stops_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pkgutil, "resolve_name", hangs)
+    with pytest.raises(PartitionStoppedError, match=r"cannot be imported on the executor .*no answer within 0\.5 s"):
+        chain("One", limit=TimeLimit(0.01, 0.5, Whereabouts())).open()
 
 
 def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_closed(user: User) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
 from kpipe_engine import whereabouts as module
-from kpipe_engine.whereabouts import At, Whereabouts
+from kpipe_engine.whereabouts import At, Step, Whereabouts
 
 HERE = At(partition=3, first=10, after=25, read=12, in_chunk=40)
 
@@ -46,6 +46,23 @@ def test_the_longest_call_that_has_not_come_back_is_seen(monkeypatch: pytest.Mon
     whereabouts.begin_call()
     whereabouts.begin()
     assert whereabouts.longest_call == 0
+
+
+def test_the_step_that_a_worker_is_at_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [5_000_000_000]
+    monkeypatch.setattr(module.time, "monotonic_ns", lambda: clock[0])
+    whereabouts = Whereabouts()
+    assert whereabouts.step is None
+    whereabouts.begin_step("open() of segment 'a:b'")
+    clock[0] += 2_000_000_000
+    assert whereabouts.step == Step("open() of segment 'a:b'", 2)
+    whereabouts.begin_step("é" * 300)
+    assert whereabouts.step == Step("é" * 256, 0)
+    whereabouts.end_step()
+    assert whereabouts.step is None
+    whereabouts.begin_step("close()")
+    whereabouts.begin()
+    assert whereabouts.step is None
 
 
 def test_as_many_calls_as_there_can_be_at_once_have_room() -> None:
