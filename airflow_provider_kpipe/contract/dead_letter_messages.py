@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.dead_letter_dialects import (
 )
 from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.strict_json import DocumentError, OtherVersionError
 
 _ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
 _BLOCK_LENGTHS = sorted({len(block) for block in BLOCKS})
@@ -63,7 +63,10 @@ def has_fault_headers(headers: Iterable[Header]) -> bool:
 
 
 def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> DeadLetter | None:
-    """The letter that a message is, whoever wrote it; None if it does not say where its record came from."""
+    """The letter that a message is, whoever wrote it; None if it does not say where its record came from.
+
+    OtherVersionError where the record is in an envelope that only another version of kpipe can open.
+    """
     block = _block_at_end(headers)
     # Before a block of ours, a mark is the record's own: it came in an envelope that was not opened.
     if _ENVELOPE_MARK in headers and value is not None and not block:
@@ -72,8 +75,10 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
             if envelope is not None:
                 return envelope.opened()
             # Someone has changed the value on its way: its headers still say the most important.
+        except OtherVersionError:
+            raise
         except DocumentError:
-            # The value is not the record, which only the version that wrote the envelope can take out.
+            # Somebody has been at the envelope: its value is not the record, and nobody can take that out.
             return None
     own, ours, theirs = _parted(headers, block)
     # Outputs of ours may bear source coordinates too: only a dead letter has been counted.

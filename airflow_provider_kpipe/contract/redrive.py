@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.pipeline import LONGEST_TOPIC, KafkaDeadLetter, KafkaPipeline, check_topic
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import OWN_COUNTERS
-from airflow_provider_kpipe.contract.strict_json import Document
+from airflow_provider_kpipe.contract.strict_json import Document, OtherVersionError
 
 RedriveTarget: TypeAlias = Literal["source", "output"]
 Outcome: TypeAlias = Literal[
@@ -169,6 +169,14 @@ def written_topics(pipeline: KafkaPipeline, redrive: Redrive) -> tuple[str, ...]
     """The topics that a redrive writes to."""
     parking = [redrive.parking_topic] if redrive.parking_topic else []
     return (target_topic(pipeline, redrive), dead_letter_of(pipeline).topic, redrive.ledger_topic, *parking)
+
+
+def refused_letter(source_offset: int, error: OtherVersionError) -> str:
+    """Why a redrive goes no further than in front of this letter: it may be one that was chosen."""
+    return (
+        f"offset {source_offset}: the dead letter there cannot be read: {error}; what lies behind it can go back now, "
+        "with start_offsets in the form"
+    )
 
 
 def home_of(letter: DeadLetter, topic: str) -> int | None:

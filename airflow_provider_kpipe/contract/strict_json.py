@@ -26,6 +26,10 @@ class DocumentError(ValueError):
     """A JSON document does not fit the value object that it should become."""
 
 
+class OtherVersionError(DocumentError):
+    """A document of ours does not fit, as another version of kpipe has written it: that one can read it."""
+
+
 class Document:
     """Mixin for a dataclass that crosses a process border on its own, under a mark and a schema version."""
 
@@ -68,7 +72,7 @@ class Document:
         try:
             return cls.from_json(document)
         except DocumentError as error:
-            raise DocumentError(f"{_at(where)}{error}") from error
+            raise type(error)(f"{_at(where)}{error}") from error
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
@@ -85,7 +89,7 @@ class Document:
         except DocumentError as error:
             if writer in (None, airflow_provider_kpipe.__version__):
                 raise
-            raise DocumentError(
+            raise OtherVersionError(
                 f"{error}{_by(writer)}, and this is kpipe {airflow_provider_kpipe.__version__}"
             ) from error
 
@@ -107,7 +111,8 @@ def _check_version(found: Any, known: int, name: str, writer: str | None) -> Non
         if newer
         else "finish what that version has begun with it, or make the document again"
     )
-    raise DocumentError(
+    is_another = newer or writer not in (None, airflow_provider_kpipe.__version__)
+    raise (OtherVersionError if is_another else DocumentError)(
         f"{name}.{VERSION_KEY} is {_short(found)}{_by(writer)}, and kpipe {airflow_provider_kpipe.__version__} reads "
         f"{known}: {remedy}"
     )

@@ -13,10 +13,11 @@ from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder
+from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder, refused_letter
 from airflow_provider_kpipe.contract.redrive_decisions import Decisions
 from airflow_provider_kpipe.contract.redrive_ledger import Place
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
+from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.redrive_ledger import redriven
 
@@ -52,9 +53,14 @@ class _Seen:
 
     def look(self, settings: Mapping[str, str], planned: PartitionRange) -> PartitionRedrive:
         outcomes: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
+        next_offset, reason = planned.end, None
         for message in read_range(settings, self._topic, planned):
-            letter = letter_in(message)
             place = Place(planned.partition, cast("int", message.offset()))
+            try:
+                letter = letter_in(message)
+            except OtherVersionError as error:
+                next_offset, reason = place.offset, refused_letter(place.offset, error)
+                break
             outcome = self._decisions.outcome_of(letter, place, message.timestamp()[1])
             outcomes[outcome] += 1
             if letter is not None and outcome == "redriven":
@@ -63,9 +69,9 @@ class _Seen:
             partition=planned.partition,
             start=planned.start,
             end=planned.end,
-            next_offset=planned.end,
-            complete=True,
-            reason=None,
+            next_offset=next_offset,
+            complete=reason is None,
+            reason=reason,
             read=sum(outcomes.values()),
             written=0,
             dead_lettered=0,
@@ -96,7 +102,7 @@ def _shown(text: str) -> str:
 
 
 def letter_in(message: Message) -> DeadLetter | None:
-    """The dead letter that a message is, None if it is none."""
+    """The dead letter that a message is, None if it is none; OtherVersionError as `read_dead_letter`."""
     try:
         headers = headers_of(message)
     except SystemError:

@@ -142,6 +142,9 @@ class KpipeRedriveOperator(SparkJobOperator):
         result = preview(self._settings(), order)
         for sample in result.samples:
             self.log.info("%s (attempt %d): %s", sample.record, sample.attempt, sample.message)
+        for each in result.partitions:
+            if each.reason is not None:
+                self.log.warning("The redrive of partition %d would stop: %s", each.partition, each.reason)
         return self._report(result, context)
 
     def _run(self, order: RedriveOrder, context: Context) -> dict[str, Any]:

@@ -24,11 +24,12 @@ from airflow_provider_kpipe.contract.dead_letter_messages import (
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.dead_letter_mapper import Mapper
 from kpipe_engine.messages import read_headers
-
 from kpipe_engine.time_limit import NO_LIMIT, Limit
+
 Write: TypeAlias = Callable[[SourceMessage, Fault], DeadLetterMessage]
 
 _MOST_PATTERNS = 256
@@ -61,13 +62,21 @@ class SingleLetters:
         )
         if not has_fault_headers(headers):
             return letter
-        previous = read_dead_letter(letter.key, letter.value, headers)
+        previous = _previous(letter)
         if previous is None:
             return letter
         if previous.pipeline == self._plan.pipeline or previous.fault.exception_class:
             return letter.after(previous)
         # Another pipeline redrove it, and there it passed: here, it faults for the first time.
         return replace(letter, headers=previous.headers)
+
+
+def _previous(letter: DeadLetter) -> DeadLetter | None:
+    """The letter that the record is itself. One that only another version can read is a record like any other."""
+    try:
+        return read_dead_letter(letter.key, letter.value, letter.headers)
+    except OtherVersionError:
+        return None
 
 
 class AlikeLetters:

@@ -11,8 +11,9 @@ from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_lette
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.redrive import COUNTERS, Outcome, Redrive, written_topics
+from airflow_provider_kpipe.contract.redrive import COUNTERS, Outcome, Redrive, refused_letter, written_topics
 from airflow_provider_kpipe.contract.redrive_ledger import Place, SourceRecord
+from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
@@ -51,7 +52,7 @@ class RedriveHandler:
 
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         stuck = self._first_stuck(messages, known_faults) if known_faults else None
-        decided = self._decide(messages if stuck is None else messages[:stuck])
+        decided, unreadable = self._decide(messages if stuck is None else messages[:stuck])
         handled = 0
         while handled < len(decided):
             if decided[handled].outcome == "parked":
@@ -64,6 +65,8 @@ class RedriveHandler:
             handled += passed
             if passed < len(stretch):
                 return handled
+        if unreadable is not None:
+            raise unreadable
         if stuck is not None:
             refused = messages[stuck].offset()
             raise PartitionStoppedError(self._refused(refused, known_faults[refused]), refused)
@@ -76,17 +79,22 @@ class RedriveHandler:
     def close(self) -> None:
         self._inner.close()
 
-    def _decide(self, messages: Sequence[SourceMessage]) -> list[_Decided]:
+    def _decide(self, messages: Sequence[SourceMessage]) -> tuple[list[_Decided], PartitionStoppedError | None]:
+        """About all of them, or those in front of one that another version of kpipe has to read."""
+        decided: list[_Decided] = []
         if not messages:
-            return []
-        decisions, decided = self._ledger.decisions(), []
+            return decided, None
+        decisions = self._ledger.decisions()
         for message in messages:
-            letter = read_dead_letter(message.key(), message.value(), read_headers(message))
+            try:
+                letter = read_dead_letter(message.key(), message.value(), read_headers(message))
+            except OtherVersionError as error:
+                return decided, PartitionStoppedError(refused_letter(message.offset(), error), message.offset())
             place = Place(message.partition(), message.offset())
             outcome = decisions.outcome_of(letter, place, message.timestamp()[1])
             restored = self._restore(message, letter) if letter and outcome == "redriven" else None
             decided.append(_Decided(message, outcome, letter, restored))
-        return decided
+        return decided, None
 
     def _pass(self, stretch: Sequence[_Decided], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """How many of the letters are done, in order: those to be redriven, and those between them that are not."""

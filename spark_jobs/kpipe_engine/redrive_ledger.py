@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.contract.redrive_decisions import Decisions
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.strict_json import DocumentError, OtherVersionError
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.clients import ANSWER_SECONDS, Settings
@@ -86,7 +86,11 @@ class Ledger:
             return
         # Those that have left the topic meanwhile go back nowhere.
         for message in self._read(KafkaSource(self._plan.topic, on_data_loss="skip"), below):
-            letter = read_dead_letter(message.key(), message.value(), read_headers(message))
+            try:
+                letter = read_dead_letter(message.key(), message.value(), read_headers(message))
+            except OtherVersionError:
+                # Its own worker stops in front of it.
+                continue
             decisions.note_rival(letter, Place(message.partition(), message.offset()), message.timestamp()[1])
 
     def _read(self, declared: KafkaSource, ranges: Iterable[PartitionRange] | None) -> Iterator[SourceMessage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from typing import Any
@@ -9,11 +10,17 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from pipelines import Bench
-from topics import committed, fill, held, hold, numbered, read_all
+from redrives import dry_run, mended, order, redrive, work
+from topics import Sent, committed, fill, held, hold, numbered, read_all
 
+from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
+from airflow_provider_kpipe.contract.metadata import as_text
+from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import progress_group_of
+from airflow_provider_kpipe.contract.redrive import Selection
 from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.kafka.redrive_selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
@@ -39,11 +46,13 @@ def unreadable(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "kpipe": "StoredProgress 9.8.0", "schema_version": document["schema_version"] + 1}
 
 
-def rewrite(bench: Bench, change: Callable[[dict[str, Any]], dict[str, Any]], partition: int = 0) -> str:
+def rewrite(
+    bench: Bench, change: Callable[[dict[str, Any]], dict[str, Any]], partition: int = 0, group: str | None = None
+) -> str:
     """What is stored for a partition is as another version would have stored it."""
-    group = progress_group_of(bench.pipeline.group)
+    group = group or progress_group_of(bench.pipeline.group)
     position = held(bench.bootstrap, group, bench.topic, partition)
-    written = json.dumps(change(json.loads(position.metadata)))
+    written = as_text(change(json.loads(position.metadata)))
     hold(bench.bootstrap, group, TopicPartition(bench.topic, partition, position.offset, written))
     return written
 
@@ -134,6 +143,55 @@ def test_a_newer_version_that_comes_while_a_run_is_at_work_stops_it(broker: Sand
     assert "written by kpipe 9.8.0" in (progress.reason or "")
     after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     assert (after.offset, after.metadata) == (10, written)
+
+
+def test_a_letter_of_a_newer_version_stops_its_redrive_by_name_and_goes_back_where_it_can_be_read(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = ["faulty_kit:odd_ones_fail"]
+    bench = Bench.make(broker.bootstrap_servers, segments=segments, dead_letter={"format": "envelope"})
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    bench.work(bench.plan("before"))
+    one = read_all(bench.bootstrap, bench.dead)[-1]
+    letter = json.loads(one.value or b"")
+    value = base64.b64encode(json.dumps({"id": 99}).encode()).decode()
+    newer = {
+        **letter, "kpipe": "Envelope 9.8.0", "schema_version": 2, "value": value,
+        "source": {**letter["source"], "offset": 99},
+    }  # fmt: skip
+    fill(bench.bootstrap, bench.dead, [Sent(json.dumps(newer).encode(), headers=one.headers)])
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+    bench.work(bench.plan("behind"))
+    newer_offset = next(
+        each.offset for each in read_all(bench.bootstrap, bench.dead) if b"9.8.0" in (each.value or b"")
+    )
+    mended_bench = mended(bench)
+
+    (progress,) = work(mended_bench, order(mended_bench))
+
+    said = (
+        f"offset {newer_offset}: the dead letter there cannot be read: Envelope.schema_version is 2, written by kpipe "
+        "9.8.0, and kpipe"
+    )
+    assert (progress.state, progress.next_offset) == ("stopped", newer_offset)
+    assert (progress.reason or "").startswith(said)
+    assert "upgrade kpipe here" in (progress.reason or "")
+    assert progress.counts.named == {"kpipe:redriven": 5}
+    assert ids(bench) == [*range(10), *range(10, 20, 2)]
+    would = dry_run(mended_bench)
+    (seen,) = would.partitions
+    assert (would.complete, seen.next_offset, would.outcomes["already_redriven"]) == (False, newer_offset, 5)
+    assert (seen.reason or "").startswith(said)
+
+    # It may be the one that somebody looks for.
+    check_selection(bench.settings, order(mended_bench, "sought").plan, Selection(exception_class="NobodyHasItError"))
+
+    # What lies behind it goes back where somebody asks for that, and it goes back with a version that can read it.
+    assert redrive(mended_bench, "behind", start=Explicit({0: newer_offset + 1})).named == {"kpipe:redriven": 5}
+    monkeypatch.setattr(Envelope, "SCHEMA_VERSION", 2)
+    only = {"start": Explicit({0: newer_offset}), "end": Explicit({0: newer_offset + 1})}
+    assert redrive(mended_bench, "upgraded", **only).named == {"kpipe:redriven": 1}
+    assert ids(bench) == [*range(20), 99]
 
 
 def test_a_mark_of_a_newer_version_fails_the_plan_by_name(broker: SandboxBroker) -> None:

@@ -25,6 +25,7 @@ from airflow_provider_kpipe.contract.dead_letter_messages import (
     write_envelope,
     write_raw,
 )
+from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 
 Write = Callable[[DeadLetter, Dialect], DeadLetterMessage]
 
@@ -260,11 +261,32 @@ def test_of_an_envelope_that_was_changed_the_headers_still_tell(value: bytes | N
     assert (letter.value, letter.source.offset, letter.pipeline) == (value, 5, "orders")
 
 
-@pytest.mark.parametrize("changes", [{"schema_version": 2}, {"key": "no base64?"}], ids=repr)
-def test_an_envelope_that_cannot_be_opened_is_not_taken_for_the_record(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"key": "no base64?"}, {"attempt": 0}, {"schema_version": "two"}, {"kpipe": "Plan 9.8.0"}], ids=repr
+)
+def test_an_envelope_that_somebody_has_been_at_is_not_taken_for_the_record(changes: dict[str, Any]) -> None:
     written = write_envelope(LETTER, DIALECTS["kpipe"])
     value = json.dumps({**json.loads(written.value), **changes}).encode()
     assert read_dead_letter(written.key, value, written.headers) is None
+
+
+@every_dialect
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"schema_version": 2, "kpipe": "Envelope 9.8.0"}, r"schema_version is 2, written by kpipe 9\.8\.0.*: upgrade"),
+        ({"schema_version": 2}, r"schema_version is 2, written by kpipe .* reads 1: upgrade kpipe here"),
+        ({"kpipe": "Envelope 9.8.0", "fault": None}, r"Envelope\.fault: .*, written by kpipe 9\.8\.0, and this is"),
+    ],
+    ids=repr,
+)
+def test_an_envelope_of_another_version_is_refused_by_name(
+    dialect: Dialect, changes: dict[str, Any], said: str
+) -> None:
+    written = write_envelope(LETTER, dialect)
+    value = json.dumps({**json.loads(written.value), **changes}).encode()
+    with pytest.raises(OtherVersionError, match=said):
+        read_dead_letter(written.key, value, written.headers)
 
 
 @given(key=BYTES, value=BYTES, headers=st.lists(st.tuples(st.sampled_from(sorted(FAULT_HEADERS)), BYTES)))
@@ -279,7 +301,10 @@ def test_nothing_that_is_read_raises(key: bytes | None, value: bytes | None, hea
 def test_whatever_comes_is_read_and_becomes_a_letter_that_is_read(
     write: Write, dialect: Dialect, message: tuple[bytes | None, bytes | None, list[Header]]
 ) -> None:
-    previous = read_dead_letter(*message)
+    try:
+        previous = read_dead_letter(*message)
+    except OtherVersionError:
+        return
     if previous is None:
         return
     assert 1 <= previous.attempt <= LARGEST_COUNT
@@ -292,7 +317,8 @@ def test_whatever_comes_is_read_and_becomes_a_letter_that_is_read(
 def test_a_record_in_an_envelope_that_cannot_be_opened_becomes_a_letter_that_can_be_read(dialect: Dialect) -> None:
     arrived = write_envelope(LETTER, dialect)
     newer = json.dumps({**json.loads(arrived.value), "schema_version": 99}).encode()
-    assert read_dead_letter(arrived.key, newer, arrived.headers) is None
+    with pytest.raises(OtherVersionError):
+        read_dead_letter(arrived.key, newer, arrived.headers)
     letter = replace(LETTER, value=newer, headers=tuple(arrived.headers))
     assert read_dead_letter(*write_raw(letter, dialect)) == letter
 

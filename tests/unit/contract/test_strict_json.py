@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe import __version__
-from airflow_provider_kpipe.contract.strict_json import Document, DocumentError, encode
+from airflow_provider_kpipe.contract.strict_json import Document, DocumentError, OtherVersionError, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,28 @@ OURS = {
 def test_what_is_ours_and_cannot_be_read_is_never_taken_for_nothing(text: str) -> None:
     with pytest.raises(DocumentError, match=r"^partition 3: Sample"):
         Sample.read_text(text, "partition 3")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_another"),
+    [
+        ({"schema_version": 4}, True),
+        ({"kpipe": "Sample 0.0.1", "schema_version": 2}, True),
+        ({"kpipe": "Sample 9.8.0", "count": "1"}, True),
+        ({"schema_version": 2}, False),
+        ({"schema_version": "4"}, False),
+        ({"count": "1"}, False),
+        ({"kpipe": "Plan 9.8.0"}, False),
+    ],
+    ids=repr,
+)
+def test_what_another_version_has_written_is_told_from_what_nobody_can_read(
+    changes: dict[str, Any], is_another: bool
+) -> None:
+    for read in (Sample.from_json, lambda changed: Sample.read_json(changed, "partition 3")):
+        with pytest.raises(DocumentError) as refusal:
+            read(document(**changes))
+        assert (type(refusal.value) is OtherVersionError) is is_another
 
 
 REFUSED: list[tuple[str, Any, str]] = [

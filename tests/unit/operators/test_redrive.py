@@ -19,7 +19,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder, Selection
 from airflow_provider_kpipe.contract.redrive_form import FIELDS
-from airflow_provider_kpipe.contract.redrive_result import RedriveResult
+from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError
 from airflow_provider_kpipe.kafka.attempts import Attempt
 from airflow_provider_kpipe.operators import redrive as module
@@ -317,6 +317,17 @@ def test_a_dry_run_needs_no_spark_and_makes_no_ledger(operator: Any, world: Worl
     result = operator.execute(fill_in(context, dry_run=True))
     assert (world.previews, world.submitted, world.ledgers) == (1, 0, set())
     assert result["dry_run"] is True
+
+
+def test_a_dry_run_says_where_the_redrive_would_stop(
+    operator: Any, world: World, context: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (planned,) = world.plan.ranges
+    stopped = PartitionRedrive.of(PartitionProgress(planned, 4, Counts(), reason="offset 4: written by kpipe 9.8.0"))
+    monkeypatch.setattr(module, "preview", lambda settings, order: RedriveResult.of(order, [stopped]))
+    result = operator.execute(fill_in(context, dry_run=True))
+    assert (result["complete"], result["partitions"][0]["reason"]) == (False, "offset 4: written by kpipe 9.8.0")
+    assert "The redrive of partition 0 would stop: offset 4: written by kpipe 9.8.0" in capsys.readouterr().out
 
 
 def test_without_dead_letters_there_is_nothing_to_do(operator: Any, world: World, context: Any, plan: MakePlan) -> None:
