@@ -181,6 +181,25 @@ def test_what_has_moved_is_shown_elsewhere_too(plan: Plan, watch: Watch) -> None
     assert shown == [[50, 1_000, 5], [100, 1_300, 5]]
 
 
+def test_what_was_looked_up_before_the_end_is_not_shown_behind_it(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Sequence[PartitionProgress]] = []
+    asked = threading.Event()
+
+    def looks() -> Iterator[Look]:
+        yield looks_at(plan, 0, 1_000, 5)
+        asked.set()
+        # The answer comes once the job is over.
+        assert log._done.wait(10)
+        yield looks_at(plan, 50, 1_000, 5)
+
+    monkeypatch.setattr(progress_log, "Positions", FakePositions)
+    monkeypatch.setattr(FakePositions, "looks", looks(), raising=False)
+    monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
+    with ProgressLog({}, plan, interval_seconds=0.001, show=shown.append) as log:
+        assert asked.wait(10)
+    assert shown == []
+
+
 def test_where_it_cannot_be_shown_the_log_goes_on(plan: Plan, watch: Watch) -> None:
     def refuse(progress: Sequence[PartitionProgress]) -> None:
         raise RuntimeError("no API server")

@@ -156,6 +156,37 @@ def test_nothing_is_left_behind_after_an_error(job: Job) -> None:
     assert not folder.exists()
 
 
+class Sleeper(subprocess.Popen[str]):
+    """Runs on in place of spark-submit; whoever reads what it says is interrupted, as by the end of the task's time."""
+
+    started: list[Sleeper]
+
+    def __init__(self, command: list[str], **options: Any) -> None:
+        forever = [sys.executable, "-c", "import signal; signal.pause()"]
+        super().__init__(forever, start_new_session=options["start_new_session"])
+        self.stdout = self.interrupted()
+        self.started.append(self)
+
+    @staticmethod
+    def interrupted() -> Any:
+        raise TimeoutError("the task's time is up")
+        yield
+
+
+def test_a_task_that_fails_takes_its_job_with_it(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
+    monkeypatch.setattr(Sleeper, "started", [], raising=False)
+    monkeypatch.setattr(subprocess, "Popen", Sleeper)
+    options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
+    with pytest.raises(TimeoutError), Submission(job, KAFKA, **options) as submission:
+        submission.run()
+    (process,) = Sleeper.started
+    was_running = process.poll() is None
+    process.kill()
+    process.wait()
+    assert not was_running
+
+
 def test_the_secrets_of_a_submission_that_was_killed_are_gone_when_the_next_one_starts(
     submit: Submit, temp_folder: Path
 ) -> None:
