@@ -14,8 +14,10 @@ from topics import Sent, commit, commits, committed, fill, numbered
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import Committed, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.kafka import committer
 from airflow_provider_kpipe.kafka.draining import look
+from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 
@@ -225,6 +227,28 @@ def test_a_group_that_someone_moved_stays_where_they_moved_it(bench: Bench) -> N
     with pytest.raises(GroupMovedError, match=r"partition 0: group .* stood at None .* is at 3 now"):
         bench.checkpoint(plan)
     assert held(bench) == {0: 3}
+
+
+def test_whoever_moves_the_group_right_behind_the_commit_is_named_and_prevails(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = bench.plan()
+    bench.work(plan)
+
+    class Overtaken(OffsetTransaction):
+        def commit(self) -> None:
+            super().commit()
+            commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 3})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(committer, "OffsetTransaction", Overtaken)
+        with pytest.raises(CommitError, match=r"partition 0: group .* was set to 20 and reads 3: someone moves it"):
+            bench.checkpoint(plan)
+    assert held(bench) == {0: 3, 1: 20}
+    # The checkpoint does not move it back when it is run again, and the next run begins where it was put.
+    with pytest.raises(GroupMovedError):
+        bench.checkpoint(plan)
+    assert [each.start for each in bench.plan("next").ranges] == [3, 20]
 
 
 def test_an_older_plan_does_not_take_the_group_back(bench: Bench) -> None:

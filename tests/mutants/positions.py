@@ -197,6 +197,13 @@ MUTATIONS = (
         "tests/broker/test_resets.py",
     ),
     Mutation(
+        "committer: what it commits is not read back",
+        COMMITTER,
+        "if found != target.offset:",
+        "if found is None:",
+        COMMITTED,
+    ),
+    Mutation(
         "offset transaction: what was gathered is dropped",
         f"{PACKAGE}/kafka/offset_transaction.py",
         "within(ANSWER_SECONDS, self._producer.commit_transaction)",
