@@ -14,10 +14,7 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka import planner
-from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import YieldOrders
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -34,31 +31,20 @@ def counted(*checkpoints: Checkpoint) -> tuple[int, int]:
     return sum(each.read for each in totals), sum(each.written for each in totals)
 
 
-def worker(bench: Bench, plan: Plan, slot: int = 0, attempt: int = 1, task: int = 0) -> PartitionWorker:
-    planned = plan.ranges[0].pieces[slot]
-    with Positions(bench.settings) as positions:
-        committed = positions.committed_beyond(plan)
-    job = Job(bench.pipeline, plan, attempt, committed=committed)
-    return PartitionWorker(job, bench.kafka, [planned], YieldOrders(), task)
-
-
-def work(bench: Bench, plan: Plan, chunks: int, slot: int = 0, task: int = 1) -> None:
+def work(bench: Bench, job: Job, chunks: int, slot: int = 0) -> None:
     """So many chunks of a piece, or of the whole."""
-    begun = worker(bench, plan, slot, task=task)
+    begun = bench.piece(job, slot, task=slot + 1)
     begun.open()
     for _ in range(chunks):
         begun.run_chunk()
     begun.close()
 
 
-def claim(bench: Bench, plan: Plan) -> None:
-    if plan.ranges[0].cuts:
-        work(bench, plan, 0, task=0)
-
-
 def finish(bench: Bench, plan: Plan) -> None:
+    """In an attempt of its own."""
+    job = bench.claim(plan)
     for slot in range(len(plan.ranges[0].pieces)):
-        assert worker(bench, plan, slot, task=slot + 1).run()[0].complete
+        assert bench.piece(job, slot, task=slot + 1).run()[0].complete
 
 
 @both_deliveries
@@ -70,7 +56,7 @@ def test_a_newer_run_takes_over(broker: SandboxBroker, delivery: Delivery, plann
     fill(bench.bootstrap, bench.topic, numbered(60))
     older = bench.plan("older")
     newer = bench.plan("newer") if planned == "before" else None
-    work(bench, older, chunks=2)
+    work(bench, bench.attempt(older), chunks=2)
     checkpoints = [bench.checkpoint(older)] if published == "first" else []
     newer = newer or bench.plan("newer")
 
@@ -88,8 +74,8 @@ def test_a_chain_of_runs_takes_over(broker: SandboxBroker, delivery: Delivery) -
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))
     plans = [bench.plan(f"run-{number}") for number in range(3)]
-    work(bench, plans[0], chunks=2)
-    work(bench, plans[1], chunks=1)
+    work(bench, bench.attempt(plans[0]), chunks=2)
+    work(bench, bench.attempt(plans[1]), chunks=1)
     middle = bench.checkpoint(plans[1])
     finish(bench, plans[2])
     assert counted(middle, bench.checkpoint(plans[2])) == (60, 60)
@@ -101,9 +87,9 @@ def test_a_try_again_keeps_what_was_inherited(broker: SandboxBroker, delivery: D
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))
     older, newer = bench.plan("older"), bench.plan("newer")
-    work(bench, older, chunks=2)
-    work(bench, newer, chunks=1)
-    assert worker(bench, newer, attempt=2).run()[0].complete
+    work(bench, bench.attempt(older), chunks=2)
+    work(bench, bench.attempt(newer), chunks=1)
+    finish(bench, newer)
     assert counted(bench.checkpoint(newer)) == (60, 60)
 
 
@@ -127,13 +113,12 @@ def test_a_newer_run_takes_pieces_over(
     other = bench.with_scaling(scaling)
     older = bench.plan("older")
     newer = other.plan("newer") if planned == "before" else None
-    claim(bench, older)
+    job = bench.claim(older)
     for slot, chunks in enumerate((1, 3, 2)):
-        work(bench, older, chunks, slot, task=slot + 1)
+        work(bench, job, chunks, slot)
     checkpoints = [bench.checkpoint(older)] if published == "first" else []
     newer = newer or other.plan("newer")
 
-    claim(other, newer)
     finish(other, newer)
     checkpoints.append(other.checkpoint(newer))
     if published == "last":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from pipelines import Bench
 from topics import commit, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import Earliest
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
@@ -22,8 +20,6 @@ from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import ownership
-from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import YieldOrders
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -43,21 +39,6 @@ def make(broker: SandboxBroker, delivery: Delivery = "exactly_once") -> Bench:
     return bench
 
 
-def piece(bench: Bench, job: Job, slot: int, task: int = 1) -> PartitionWorker:
-    """The worker of one piece, as the tasks of a job have it."""
-    pieces: Sequence[object] = job.plan.ranges[0].pieces
-    return PartitionWorker(job, bench.kafka, [pieces[slot]], YieldOrders(), task)
-
-
-def claim(bench: Bench, plan: Plan) -> Job:
-    """Begin an attempt, and do what the driver does before its tasks begin."""
-    job = bench.attempt(plan)
-    worker = piece(bench, job, 0, task=0)
-    worker.open()
-    worker.close()
-    return job
-
-
 def progress(bench: Bench, plan: Plan) -> PartitionProgress:
     with Positions(bench.settings) as positions:
         (found,) = positions.progress(plan)
@@ -73,11 +54,11 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
     bench = make(broker, delivery)
     plan = bench.plan()
     assert plan.ranges[0].cuts == (25, 50, 75)
-    job = claim(bench, plan)
+    job = bench.claim(plan)
     for task, slot in enumerate((2, 0, 3, 1), start=1):
         before = progress(bench, plan)
         assert not before.complete
-        (done,) = piece(bench, job, slot, task=task).run()
+        (done,) = bench.piece(job, slot, task=task).run()
         assert done.complete
 
     found = progress(bench, plan)
@@ -91,12 +72,12 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
 def test_its_checkpoint_again_once_a_newer_run_has_begun(broker: SandboxBroker, finished: bool) -> None:
     bench = make(broker)
     plan = bench.plan(run_key="older")
-    job = claim(bench, plan)
+    job = bench.claim(plan)
     for slot in range(4 if finished else 2):
-        assert piece(bench, job, slot).run()[0].complete
+        assert bench.piece(job, slot).run()[0].complete
     assert bench.checkpoint(plan).complete is finished
     fill(bench.bootstrap, bench.topic, numbered(100, start=100))
-    claim(bench, bench.plan(run_key="newer"))
+    bench.claim(bench.plan(run_key="newer"))
 
     again = bench.checkpoint(plan)
 
@@ -113,9 +94,9 @@ def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker:
     wishes: dict[str, Any] = {"first": {}, "again": {"publish": True, "start": Earliest()}}
     for run_key in wishes:
         plan = bench.plan(run_key=run_key, **wishes[run_key])
-        job = claim(bench, plan)
+        job = bench.claim(plan)
         for slot in range(4):
-            assert piece(bench, job, slot).run()[0].complete
+            assert bench.piece(job, slot).run()[0].complete
         assert bench.checkpoint(plan).complete
     assert sorted(ids(bench)) == sorted([*range(100), *range(100)])
 
@@ -125,14 +106,14 @@ def test_pieces_of_a_run_that_had_the_same_key_are_not_its_own(broker: SandboxBr
     bench = make(broker)
     for hour in (10, 11):
         plan = bench.plan(run_key="once")
-        job = claim(bench, plan)
+        job = bench.claim(plan)
         if hour == 10:
-            piece(bench, job, 2).run()
+            bench.piece(job, 2).run()
             commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 0})
 
     following = bench.plan(run_key="next")
-    job = claim(bench, following)
-    read = [piece(bench, job, slot).run()[0].counts.read for slot in range(4)]
+    job = bench.claim(following)
+    read = [bench.piece(job, slot).run()[0].counts.read for slot in range(4)]
 
     assert (following.ranges[0].start, following.ranges[0].done) == (0, ())
     assert read == [25, 25, 25, 25]
@@ -148,8 +129,8 @@ def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:
     )
     fill(bench.bootstrap, bench.topic, numbered(100))
     plan = bench.plan()
-    job = claim(bench, plan)
-    letters = [piece(bench, job, slot).run()[0].counts.dead_lettered for slot in (0, 1, 2)]
+    job = bench.claim(plan)
+    letters = [bench.piece(job, slot).run()[0].counts.dead_lettered for slot in (0, 1, 2)]
     assert letters == [12, 0, 0]
     assert "more than max_dead_letters=15" in (progress(bench, plan).reason or "")
 
@@ -157,12 +138,12 @@ def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:
 def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker: SandboxBroker) -> None:
     bench = make(broker)
     plan = bench.plan()
-    job = claim(bench, plan)
-    piece(bench, job, 1).run()
+    job = bench.claim(plan)
+    bench.piece(job, 1).run()
     found = progress(bench, plan)
     assert (found.next_offset, found.beyond, found.state) == (0, ((25, 50),), "running")
-    piece(bench, job, 3).run()
-    begun = piece(bench, job, 0)
+    bench.piece(job, 3).run()
+    begun = bench.piece(job, 0)
     begun.open()
     begun.run_chunk()
     begun.close()
@@ -176,10 +157,10 @@ def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker
 def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: bool, scaling: PartitionScaling) -> None:
     bench = make(broker)
     plan = bench.plan(run_key="first")
-    job = claim(bench, plan)
-    piece(bench, job, 1).run()
-    piece(bench, job, 3).run()
-    begun = piece(bench, job, 0)
+    job = bench.claim(plan)
+    bench.piece(job, 1).run()
+    bench.piece(job, 3).run()
+    begun = bench.piece(job, 0)
     begun.open()
     begun.run_chunk()
     begun.close()
@@ -191,9 +172,9 @@ def test_the_next_run_reads_nothing_again(broker: SandboxBroker, checkpointed: b
     following = again.plan(run_key="second")
     (planned,) = following.ranges
     assert (planned.start, planned.end, planned.done) == (10, 100, ((25, 50), (75, 100)))
-    job = claim(again, following) if planned.cuts else again.attempt(following)
+    job = again.claim(following)
     for slot in range(len(planned.pieces)):
-        piece(again, job, slot).run()
+        again.piece(job, slot).run()
 
     assert sorted(ids(again)) == list(range(100))
     assert progress(again, following).counts.read == 40
@@ -208,20 +189,20 @@ def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: Parti
     older, plain = bench.plan(run_key="older"), dataclasses.replace(bench.pipeline, partitions=scaling)
     newer_bench = dataclasses.replace(bench, pipeline=plain)
     newer = newer_bench.plan(run_key="newer")
-    job = claim(bench, older)
-    at_work = [piece(bench, job, slot, task=slot + 1) for slot in (0, 2)]
+    job = bench.claim(older)
+    at_work = [bench.piece(job, slot, task=slot + 1) for slot in (0, 2)]
     for worker in at_work:
         worker.open()
         worker.run_chunk()
 
-    newer_job = claim(newer_bench, newer) if newer.ranges[0].cuts else newer_bench.attempt(newer)
-    late = piece(bench, job, 3, task=9)
+    newer_job = newer_bench.claim(newer)
+    late = bench.piece(job, 3, task=9)
     (come_late,) = late.run()
     for worker in at_work:
         worker.run_chunks()
         worker.close()
     for slot in range(len(newer.ranges[0].pieces)):
-        piece(newer_bench, newer_job, slot, task=slot + 1).run()
+        newer_bench.piece(newer_job, slot, task=slot + 1).run()
 
     if newer.ranges[0].cuts:
         assert come_late.state == "revoked"
@@ -242,20 +223,20 @@ def test_the_writers_of_pieces_that_are_fenced_are_closed_again(
 
     bench = make(broker)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
-    claim(bench, older)
+    bench.claim(older)
     monkeypatch.setattr(ownership, "Producer", Noted)
-    claim(bench, newer)
+    bench.claim(newer)
     assert len(closed) == 3
 
 
 def test_an_older_run_that_comes_late_does_not_fence_the_pieces_of_a_newer_one(broker: SandboxBroker) -> None:
     bench = make(broker)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
-    job = claim(bench, newer)
-    at_work = piece(bench, job, 2)
+    job = bench.claim(newer)
+    at_work = bench.piece(job, 2)
     at_work.open()
 
-    (come_late,) = piece(bench, bench.attempt(older), 0, task=0).run()
+    (come_late,) = bench.piece(bench.attempt(older), 0, task=0).run()
 
     assert come_late.state == "revoked"
     at_work.run_chunk()  # raises if it was fenced
@@ -272,7 +253,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
     older, plain = bench.plan(run_key="older"), dataclasses.replace(bench.pipeline, partitions=scaling)
     newer_bench = dataclasses.replace(bench, pipeline=plain)
     newer = newer_bench.plan(run_key="newer")
-    at_work = piece(bench, claim(bench, older), 2, task=2)
+    at_work = bench.piece(bench.claim(older), 2, task=2)
     at_work.open()
     if begun:
         at_work.run_chunk()
@@ -282,19 +263,22 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
 
     with monkeypatch.context() as dying:
         dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
-        dies = piece(newer_bench, newer_bench.attempt(newer), 0, task=0)
+        dies = newer_bench.piece(newer_bench.attempt(newer), 0, task=0)
         with pytest.raises(RuntimeError, match="killed"):
             dies.open()
         dies.close()
     # Its lease is there, and this piece of the older run does not know yet.
     at_work.run_chunk()
-    job = claim(newer_bench, newer)
+    job = newer_bench.attempt(newer)
+    takes_over = newer_bench.piece(job, 0, task=0)
+    takes_over.open()
+    takes_over.close()
     at_work.run_chunks()
     at_work.close()
     assert at_work.lanes[0].progress.state == "revoked"
 
     for slot in range(len(newer.ranges[0].pieces)):
-        assert piece(newer_bench, job, slot, task=slot + 1).run()[0].complete
+        assert newer_bench.piece(job, slot, task=slot + 1).run()[0].complete
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete
 
@@ -305,14 +289,14 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
     bench = make(broker)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     job = bench.attempt(newer)
-    claims = piece(bench, job, 0, task=0)
+    claims = bench.piece(job, 0, task=0)
     claims.delivery.open()
     # The older run comes in between, fences the claim, and completes the first piece.
-    older_job = claim(bench, older)
-    at_work = piece(bench, older_job, 2, task=3)
+    older_job = bench.claim(older)
+    at_work = bench.piece(older_job, 2, task=3)
     at_work.open()
     at_work.run_chunk()
-    assert piece(bench, older_job, 0).run()[0].complete
+    assert bench.piece(older_job, 0).run()[0].complete
 
     claims.recovery.until_it_works(claims.take_on, lambda: claims.lanes.ours)
     claims.close()
@@ -321,7 +305,7 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
     at_work.close()
     assert at_work.lanes[0].progress.state == "revoked"
     for slot in range(4):
-        piece(bench, job, slot, task=slot + 1).run()
+        bench.piece(job, slot, task=slot + 1).run()
     assert sorted(ids(bench)) == list(range(100))
     assert bench.checkpoint(newer).complete
 
@@ -331,7 +315,7 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
 ) -> None:
     bench = make(broker)
     plans = [bench.plan(run_key=key) for key in ("first", "second", "third", "fourth")]
-    at_work = piece(bench, claim(bench, plans[0]), 2, task=2)
+    at_work = bench.piece(bench.claim(plans[0]), 2, task=2)
     at_work.open()
 
     def die(*_arguments: object) -> None:
@@ -340,18 +324,18 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
     with monkeypatch.context() as dying:
         dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
         for plan in plans[1:3]:
-            dies = piece(bench, bench.attempt(plan), 0, task=0)
+            dies = bench.piece(bench.attempt(plan), 0, task=0)
             with pytest.raises(RuntimeError, match="killed"):
                 dies.open()
             dies.close()
     # Nobody has fenced this piece, and it does not know yet.
     at_work.run_chunk()
-    job = claim(bench, plans[3])
+    job = bench.claim(plans[3])
     at_work.run_chunks()
     at_work.close()
 
     for slot in range(4):
-        assert piece(bench, job, slot, task=slot + 1).run()[0].complete
+        assert bench.piece(job, slot, task=slot + 1).run()[0].complete
     assert sorted(ids(bench)) == list(range(100))
     checkpoint = bench.checkpoint(plans[3])
     assert (checkpoint.complete, checkpoint.totals.written) == (True, 100)

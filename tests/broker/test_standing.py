@@ -15,7 +15,6 @@ from topics import Sent, commit, committed, fill, fill_in_transactions, numbered
 
 from airflow_provider_kpipe import KafkaDestination, PartitionScaling
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of
 from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
@@ -25,8 +24,6 @@ from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
-from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import YieldOrders
 
 LATEST = Committed("latest")
 
@@ -183,13 +180,10 @@ def test_a_reset_to_the_first_gap_of_a_run_in_pieces_reads_all_that_follows(
     bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
     fill(bench.bootstrap, bench.topic, numbered(40))
     plan = bench.plan(run_key="one")
-    pieces = plan.ranges[0].pieces
-    claim = PartitionWorker(Job(bench.pipeline, plan), bench.kafka, pieces[:1], YieldOrders())
-    claim.open()
-    claim.close()
-    for number, piece in enumerate(pieces):
-        if number != 1:
-            PartitionWorker(Job(bench.pipeline, plan), bench.kafka, [piece], YieldOrders(), number + 1).run()
+    job = bench.claim(plan)
+    for slot in range(len(plan.ranges[0].pieces)):
+        if slot != 1:
+            bench.piece(job, slot, task=slot + 1).run()
     bench.checkpoint(plan)
     gap = at(bench)[0]
     assert bench.plan(run_key="by itself").ranges[0].done != ()
@@ -223,8 +217,7 @@ def test_a_cleared_run_whose_progress_has_expired_is_complete(broker: SandboxBro
     delete_group(bench, progress_group_of(bench.pipeline.group))
     with Positions(bench.settings) as positions:
         assert [each.complete for each in positions.progress(plan)] == [True]
-        job = Job(bench.pipeline, plan, 9, committed=positions.committed_beyond(plan))
-    (again,) = PartitionWorker(job, bench.kafka, plan.ranges, YieldOrders()).run()
+    (again,) = bench.work(plan, 0)
     assert (again.complete, again.counts.read, ids(bench)) == (True, 0, list(range(10)))
 
 

@@ -122,6 +122,21 @@ class Bench:
         planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
         return PartitionWorker(job or self.attempt(plan), kafka, planned, orders or YieldOrders())
 
+    def claim(self, plan: Plan) -> Job:
+        """Begin an attempt, and do what the driver does before its tasks begin."""
+        job = self.attempt(plan)
+        for planned in plan.pending:
+            if planned.cuts:
+                worker = self.piece(job, 0, task=0, partition=planned.partition)
+                worker.open()
+                worker.close()
+        return job
+
+    def piece(self, job: Job, slot: int = 0, task: int = 1, partition: int = 0) -> PartitionWorker:
+        """The worker of one piece, as the tasks of a job have it; a range that is not cut has one."""
+        (planned,) = [each for each in job.plan.ranges if each.partition == partition]
+        return PartitionWorker(job, self.kafka, planned.pieces[slot : slot + 1], YieldOrders(), task)
+
     def work(self, plan: Plan, *partitions: int, job: Job | None = None, **options: Any) -> list[PartitionProgress]:
         """Run these ranges, or every pending one, here and one after another, in one attempt."""
         chosen = partitions or tuple(each.partition for each in plan.pending)
