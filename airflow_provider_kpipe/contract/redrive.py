@@ -187,6 +187,11 @@ def home_of(letter: DeadLetter, topic: str) -> int | None:
     return None
 
 
+def restored_timestamp(letter: DeadLetter, written_at: int) -> int:
+    """The timestamp with which the record inside goes back; `written_at` is that of the dead letter."""
+    return written_at if letter.source.timestamp < 0 else letter.source.timestamp
+
+
 def occurred_ms(occurred_at: str, otherwise: int) -> int:
     """When a fault occurred, in milliseconds since 1970."""
     try:

@@ -1,4 +1,4 @@
-"""Compares the sizes that a source and its dead-letter topic take: a letter that does not fit stops a partition."""
+"""Room for dead letters: one that its topic does not take stops a partition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaPipeline
 from airflow_provider_kpipe.exceptions import KpipeError
-from airflow_provider_kpipe.kafka.topic_limits import LIMIT, topic_settings
+from airflow_provider_kpipe.kafka.topic_limits import LIMIT, POLICY, topic_settings
 
 log = logging.getLogger(__name__)
 
@@ -16,31 +16,46 @@ STORY_BYTES = {"raw": 24_000, "envelope": 48_000}
 
 
 def check_letter_room(pipeline: KafkaPipeline, source: Mapping[str, str], written_to: Mapping[str, str]) -> None:
-    """Tell what the limits of both topics allow and one of them refuses.
+    """Tell what the dead-letter topic would not take, or not keep.
 
-    Only a warning: that a topic takes such records does not mean that they come. Where it is only the story that does
-    not fit, as with two topics at their defaults, it is no more than a line of the log.
+    Only a warning: that a source takes such records does not mean that they come.
 
     :param source: settings of the cluster that is read
     :param written_to: settings of the cluster that is written
     """
-    declared = pipeline.dead_letter
-    # A mapper's letters have whatever size it gives them.
-    if declared is None or declared.mapper is not None:
+    declared, topic = pipeline.dead_letter, pipeline.source.topic
+    if declared is None:
         return
     try:
-        largest = _limit(source, pipeline.source.topic)
-        limit = _limit(written_to, declared.topic)
+        records = topic_settings(source, [topic])[topic]
+        letters = topic_settings(written_to, [declared.topic])[declared.topic]
     except KpipeError as failure:
         log.info("the size limits of the topics cannot be read: %s", failure)
         return
-    if largest is None or limit is None or limit >= letter_bytes(declared, largest):
+    if "compact" in letters.get(POLICY, ""):
+        log.warning(
+            "%r has %s=%s: of dead letters with one key it keeps the newest, and one without a key, which it refuses, "
+            "would stop its partition; set %s to delete",
+            *(declared.topic, POLICY, letters[POLICY], POLICY),
+        )
+    # A mapper's letters have whatever size it gives them.
+    if declared.mapper is None and LIMIT in records and LIMIT in letters:
+        _compare(declared, topic, int(records[LIMIT]), int(letters[LIMIT]))
+
+
+def _compare(declared: KafkaDeadLetter, source: str, largest: int, limit: int) -> None:
+    """Tell what the limits of both topics allow and one of them refuses.
+
+    Where it is only the story that does not fit, as with two topics at their defaults, it is no more than a line of
+    the log.
+    """
+    if limit >= letter_bytes(declared, largest):
         return
     log.log(
         logging.INFO if limit >= _bytes_inside(declared, largest) else logging.WARNING,
         "%r takes records of up to %s bytes, and %r takes dead letters of up to %s: a record of more than about %s "
         "bytes that faults would stop its partition; set %s of %r to %d",
-        pipeline.source.topic,
+        source,
         f"{largest:,}",
         declared.topic,
         f"{limit:,}",
@@ -64,8 +79,3 @@ def _bytes_inside(declared: KafkaDeadLetter, record_bytes: int) -> int:
 def _largest_that_fits(declared: KafkaDeadLetter, limit: int) -> int:
     room = max(0, limit - STORY_BYTES[declared.format])
     return room * 3 // 4 if declared.format == "envelope" else room
-
-
-def _limit(settings: Mapping[str, str], topic: str) -> int | None:
-    found = topic_settings(settings, [topic])[topic].get(LIMIT)
-    return None if found is None else int(found)

@@ -20,13 +20,13 @@ from airflow_provider_kpipe.exceptions import KpipeError, UnknownTopicError
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
+from airflow_provider_kpipe.kafka.topic_limits import POLICY
 
 log = logging.getLogger(__name__)
 Change: TypeAlias = Callable[[AdminClient, float], Mapping[str, Future[None]]]
 
 ANSWER_SECONDS = 30.0
 LOOK_SECONDS = 0.1
-POLICY = "cleanup.policy"
 
 
 def ensure_ledger(settings: Mapping[str, str], dead_letters: Topic, ledger: str) -> None:

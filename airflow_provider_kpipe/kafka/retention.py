@@ -1,4 +1,4 @@
-"""Whether what a run writes outlives it: a broker's retention looks at the timestamps that records carry."""
+"""Whether what a run writes is taken and outlives it: brokers look at the timestamps that records carry."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ from collections.abc import Mapping
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import KpipeError, PlanError
+from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.topic_limits import topic_settings
+from airflow_provider_kpipe.kafka.timestamp_limits import RETENTION, TimestampLimit, timestamp_limits
 
 log = logging.getLogger(__name__)
-
-RETENTION = "retention.ms"
-POLICY = "cleanup.policy"
-TIMESTAMPS = "message.timestamp.type"
-HOUR_MS = 3_600_000
 
 
 def check_retention(
@@ -29,7 +24,7 @@ def check_retention(
     *,
     now_ms: int | None = None,
 ) -> None:
-    """Warn of records that are older than a topic they are written to keeps them; refuse a window of nothing else.
+    """Warn of records that a topic they are written to deletes or refuses; refuse a window of nothing else.
 
     :param source: settings of the cluster that is read
     :param written_to: settings of the cluster that is written
@@ -37,61 +32,61 @@ def check_retention(
     if not plan.pending:
         return
     now = int(time.time() * 1000) if now_ms is None else now_ms
-    retentions = {topic: kept for topic, kept in _retentions(pipeline, written_to).items() if kept < now}
-    if not retentions:
+    limits = timestamp_limits(written_to, _topics(pipeline), now)
+    if not limits:
         return
     with Positions(source) as positions:
         topic = positions.topic(plan.topic)
         ends = positions.latest(topic, plan.isolation_level)
-        for name, kept in retentions.items():
-            first_kept = positions.at(topic, now - kept, plan.isolation_level, ends)
-            expired = sum(_below(each, first_kept[each.partition]) for each in plan.pending)
-            if expired:
-                _tell(pipeline, plan, name, kept, expired)
+        moments = {limit.moment(now) for limit in limits}
+        found = {moment: positions.at(topic, moment, plan.isolation_level, ends) for moment in moments}
+    for limit in limits:
+        at = found[limit.moment(now)]
+        beyond = sum(_beyond(limit, each, at[each.partition]) for each in plan.pending)
+        if beyond:
+            _tell(pipeline, plan, limit, beyond)
 
 
-def _tell(pipeline: KafkaPipeline, plan: Plan, topic: str, kept: int, expired: int) -> None:
-    retention = f"{RETENTION}={kept} ({kept / HOUR_MS:,.1f} hours) of {topic!r}"
-    if topic != pipeline.destination.topic:
-        log.warning(
-            "Up to %s of %s records are older than %s: the broker would delete their dead letters, which keep the "
-            "timestamp of their record, as soon as it looks; give the topic a longer retention, or "
-            "message.timestamp.type=LogAppendTime",
-            *(f"{expired:,}", f"{plan.offsets_planned:,}", retention),
-        )
+def _topics(pipeline: KafkaPipeline) -> list[str]:
+    """Those whose records carry the timestamp of the record that was read."""
+    topics = [pipeline.destination.topic] if pipeline.destination.keep_timestamp else []
+    return [*topics, pipeline.dead_letter.topic] if pipeline.dead_letter else topics
+
+
+def _beyond(limit: TimestampLimit, planned: PartitionRange, at: int) -> int:
+    """How many offsets of a range lie before the first record that is young enough, or from the first on that is not.
+
+    Both are the most that there may be: a broker finds no more than the first record of a timestamp or a later one.
+    """
+    return max(0, planned.end - max(at, planned.start) if limit.is_of_future else min(planned.end, at) - planned.start)
+
+
+def _tell(pipeline: KafkaPipeline, plan: Plan, limit: TimestampLimit, beyond: int) -> None:
+    among = f"Up to {beyond:,} of {plan.offsets_planned:,} records are {limit.compared} {limit}"
+    if limit.topic != pipeline.destination.topic:
+        log.warning("%s: %s", among, _of_letters(limit))
         return
-    remedy = "declare the destination with keep_timestamp=False, or give the topic a longer retention"
-    if expired == plan.offsets_planned:
+    remedy = f"declare the destination with keep_timestamp=False, or {limit.remedy}"
+    when = " as soon as it looks" if limit.setting == RETENTION else ""
+    if beyond == plan.offsets_planned and not limit.is_of_future:
         raise PlanError(
-            f"all {expired:,} records of the plan are older than {retention}, and outputs keep the timestamp of their "
-            f"record: the broker would delete them all as soon as it looks; {remedy}"
+            f"all {beyond:,} records of the plan are {limit.compared} {limit}, and outputs keep the timestamp of their "
+            f"record: the broker would {limit.fate} them all{when}; {remedy}"
         )
     log.warning(
-        "Up to %s of %s records are older than %s: outputs keep the timestamp of their record, and the broker would "
-        "delete these as soon as it looks; %s",
-        *(f"{expired:,}", f"{plan.offsets_planned:,}", retention, remedy),
+        "%s: outputs keep the timestamp of their record, and the broker would %s these%s; %s",
+        *(among, limit.fate, when, remedy),
     )
 
 
-def _below(planned: PartitionRange, first_kept: int) -> int:
-    """So many offsets of a range lie before the first record that is young enough."""
-    return max(0, min(planned.end, first_kept) - planned.start)
-
-
-def _retentions(pipeline: KafkaPipeline, settings: Mapping[str, str]) -> dict[str, int]:
-    """For how many milliseconds each topic keeps what is written with the timestamp of its record."""
-    topics = [pipeline.destination.topic] if pipeline.destination.keep_timestamp else []
-    if pipeline.dead_letter is not None:
-        topics.append(pipeline.dead_letter.topic)
-    try:
-        found = topic_settings(settings, topics) if topics else {}
-    except KpipeError as failure:
-        log.info("the retention of the topics cannot be read, and is taken for long: %s", failure)
-        return {}
-    return {
-        topic: int(each[RETENTION])
-        for topic, each in found.items()
-        if int(each.get(RETENTION, -1)) >= 0
-        and "delete" in each.get(POLICY, "delete")
-        and each.get(TIMESTAMPS) != "LogAppendTime"
-    }
+def _of_letters(limit: TimestampLimit) -> str:
+    own_time = "message.timestamp.type=LogAppendTime"
+    if limit.setting == RETENTION:
+        return (
+            "the broker would delete their dead letters, which keep the timestamp of their record, as soon as it "
+            f"looks; {limit.remedy}, or {own_time}"
+        )
+    return (
+        "the broker would refuse their dead letters, which keep the timestamp of their record, and a record that "
+        f"faults would stop its partition; {limit.remedy}, or give it {own_time}"
+    )

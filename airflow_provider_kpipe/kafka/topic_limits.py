@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 10.0
 LIMIT = "max.message.bytes"
+POLICY = "cleanup.policy"
 # What the protocol puts around a single record; librdkafka's own limit counts less of it than the broker.
 OVERHEAD_BYTES = 512
 

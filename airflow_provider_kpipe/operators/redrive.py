@@ -28,6 +28,7 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
+from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
 from airflow_provider_kpipe.kafka.redrive_selection import check_selection
 from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
@@ -136,7 +137,9 @@ class KpipeRedriveOperator(SparkJobOperator):
             created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
         )
         check_selection(settings, plan, redrive.selection)
-        return RedriveOrder(plan, redrive)
+        order = RedriveOrder(plan, redrive)
+        check_redrive_retention(settings, self.pipeline, order)
+        return order
 
     def _dry_run(self, order: RedriveOrder, context: Context) -> dict[str, Any]:
         result = preview(self._settings(), order)

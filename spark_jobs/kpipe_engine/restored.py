@@ -10,7 +10,7 @@ from typing import TypeAlias
 from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS, DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
-from airflow_provider_kpipe.contract.redrive import RedriveTarget, home_of
+from airflow_provider_kpipe.contract.redrive import RedriveTarget, home_of, restored_timestamp
 from airflow_provider_kpipe.record import Header, SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, Destination
@@ -46,10 +46,10 @@ class RestoredMessage:
         return self._headers or None
 
     def timestamp(self) -> tuple[int, int]:
-        source = self._letter.source
-        if source.timestamp < 0:
-            return self.original.timestamp()
-        return TIMESTAMP_KINDS.index(source.timestamp_kind), source.timestamp
+        kind, written_at = self.original.timestamp()
+        if self._letter.source.timestamp >= 0:
+            kind = TIMESTAMP_KINDS.index(self._letter.source.timestamp_kind)
+        return kind, restored_timestamp(self._letter, written_at)
 
     def leader_epoch(self) -> int | None:
         return self.original.leader_epoch()

@@ -92,3 +92,19 @@ def test_a_record_at_the_limit_of_its_source_becomes_a_letter_with_the_remedy(
 
     assert (progress.complete, progress.counts.dead_lettered) == (True, 1)
     assert len(read_all(bench.bootstrap, f"{bench.topic}.letters")) == 1
+
+
+@pytest.mark.parametrize("declared", [{}, {"mapper": "dead_letter_kit:as_ticket"}], ids=repr)
+def test_a_compacted_topic_is_told_of(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture, declared: dict[str, Any]
+) -> None:
+    bench = make(broker, 3 * LARGEST, **declared)
+    topic = f"{bench.topic}.compacted"
+    create_topics(
+        bench.bootstrap, topic, config={"cleanup.policy": "compact,delete", "max.message.bytes": str(3 * LARGEST)}
+    )
+    compacted = replace(bench, pipeline=replace(bench.pipeline, dead_letter=KafkaDeadLetter(topic, **declared)))
+    ((level, text),) = told(compacted, caplog)
+    assert level == logging.WARNING
+    assert f"'{topic}' has cleanup.policy=compact,delete: of dead letters with one key it keeps the newest" in text
+    assert "set cleanup.policy to delete" in text

@@ -1,4 +1,4 @@
-"""Outputs that keep an old timestamp, and topics whose retention looks at it: a plan says so before they vanish."""
+"""Outputs that keep their timestamp, and topics that look at it: a plan says so before they vanish or are refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from topics import Sent, fill
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination
 from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.retention import check_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
@@ -20,13 +21,16 @@ from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 HOUR = 3_600_000
 KEEPS_A_DAY = {"retention.ms": str(24 * HOUR)}
 KEEPS_ALL = {"retention.ms": "-1"}
+TAKES_ALL = {**KEEPS_ALL, "message.timestamp.after.max.ms": str(72 * HOUR)}
+TAKES_A_DAY = {**KEEPS_ALL, "message.timestamp.before.max.ms": str(24 * HOUR)}
+TAKES_NO_FUTURE = {**KEEPS_ALL, "message.timestamp.after.max.ms": str(HOUR)}
 
 
 def make(
     broker: SandboxBroker, old: int, young: int, *, out: dict[str, str], dead: dict[str, str], **more: Any
 ) -> Bench:
     """A topic with records of 48 hours ago, then of an hour ago, in each of two partitions."""
-    bench = Bench.make(broker.bootstrap_servers, partitions=2, topic_config=KEEPS_ALL)
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, topic_config=TAKES_ALL)
     create_topics(bench.bootstrap, f"{bench.topic}.kept", partitions=2, config=out)
     create_topics(bench.bootstrap, f"{bench.topic}.lost", config=dead)
     now = int(time.time() * 1000)
@@ -75,17 +79,70 @@ def test_dead_letters_keep_their_timestamp_whatever_outputs_do(
     assert f"of '{bench.topic}.lost': the broker would delete their dead letters" in told
 
 
+def test_a_window_of_which_nothing_would_be_taken_is_refused(broker: SandboxBroker) -> None:
+    bench = make(broker, 20, 0, out=TAKES_A_DAY, dead=KEEPS_ALL)
+    with pytest.raises(PlanError) as refusal:
+        check(bench)
+    limit = f"older than message.timestamp.before.max.ms=86400000 (24.0 hours) of '{bench.topic}.kept'"
+    assert f"all 40 records of the plan are {limit}" in str(refusal.value)
+    assert "the broker would refuse them all; declare the destination with keep_timestamp=False" in str(refusal.value)
+    assert "or raise message.timestamp.before.max.ms of the topic" in str(refusal.value)
+
+
+def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make(broker, 20, 30, out=TAKES_A_DAY, dead=KEEPS_ALL)
+    check(bench)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert "Up to 40 of 100 records are older than message.timestamp.before.max.ms=86400000 (24.0 hours)" in told
+    assert "the broker would refuse these" in told
+    counts = sum((each.counts for each in bench.work(bench.plan("run-2"))), Counts())
+    assert (counts.written, counts.dead_lettered) == (60, 40)
+
+
+def test_a_dead_letter_that_would_be_refused_stops_its_partition(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make(broker, 2, 0, out=KEEPS_ALL, dead=TAKES_A_DAY)
+    check(bench)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert f"(24.0 hours) of '{bench.topic}.lost': the broker would refuse their dead letters" in told
+    assert "would stop its partition; raise message.timestamp.before.max.ms of the topic" in told
+    stopped = replace(bench, pipeline=replace(bench.pipeline, segments=["faulty_kit:fails"]))
+    assert [each.complete for each in stopped.work(stopped.plan("run-2"))] == [False, False]
+
+
+def test_what_comes_from_the_future_is_told_of(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make(broker, 0, 5, out=TAKES_NO_FUTURE, dead=TAKES_ALL)
+    ahead = int(time.time() * 1000) + 48 * HOUR
+    fill(bench.bootstrap, bench.topic, [Sent(partition=1, timestamp=ahead)] * 3)
+    check(bench)
+    (told,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert "Up to 3 of 13 records are further in the future than message.timestamp.after.max.ms=3600000" in told
+    assert "the broker would refuse these; declare the destination with keep_timestamp=False" in told
+
+
 @pytest.mark.parametrize(
     ("old", "young", "out", "more"),
     [
         (20, 5, KEEPS_ALL, {}),
         (20, 5, KEEPS_A_DAY, {"keep_timestamp": False}),
         (20, 5, {**KEEPS_A_DAY, "message.timestamp.type": "LogAppendTime"}, {}),
+        (20, 5, {**TAKES_A_DAY, "message.timestamp.type": "LogAppendTime"}, {}),
+        (20, 5, TAKES_A_DAY, {"keep_timestamp": False}),
         (20, 5, {**KEEPS_A_DAY, "cleanup.policy": "compact"}, {}),
         (0, 5, KEEPS_A_DAY, {}),
         (0, 0, KEEPS_A_DAY, {}),
     ],
-    ids=["kept for ever", "time of writing", "time of the broker", "compacted", "young", "nothing to read"],
+    ids=[
+        "kept for ever",
+        "time of writing",
+        "time of the broker",
+        "taken with the time of the broker",
+        "taken with the time of writing",
+        "compacted",
+        "young",
+        "nothing to read",
+    ],
 )
 def test_what_stays_is_not_spoken_of(
     broker: SandboxBroker,
@@ -96,7 +153,7 @@ def test_what_stays_is_not_spoken_of(
     more: dict[str, Any],
 ) -> None:
     check(make(broker, old, young, out=out, dead=KEEPS_ALL, **more))
-    assert [each.getMessage() for each in caplog.records if each.name.endswith("retention")] == []
+    assert [each.getMessage() for each in caplog.records if each.name.endswith(("retention", "limits"))] == []
 
 
 def test_a_retention_that_may_not_be_read_is_taken_for_long(

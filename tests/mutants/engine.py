@@ -238,8 +238,8 @@ MUTATIONS = (
     Mutation(
         "restored: a record has the timestamp of its letter",
         f"{E}/restored.py",
-        "if source.timestamp < 0:",
-        "if source.timestamp >= 0:",
+        "return kind, restored_timestamp(self._letter, written_at)",
+        "return kind, written_at",
         f"{U}/test_restored.py",
     ),
     # Writing

@@ -54,6 +54,8 @@ class World:
         """Those that were there when the job began."""
         self.missing: Exception | None = None
         self.unknown: set[str | None] = set()
+        self.vanishing: set[str] = set()
+        """Topics of which old records vanish."""
 
     def get_conn(self) -> dict[str, str]:
         return {"bootstrap.servers": "b"}
@@ -69,6 +71,10 @@ class World:
     def check_selection(self, _settings: Any, _plan: Plan, selection: Selection) -> None:
         if selection.exception_class in self.unknown:
             raise RedriveError("no dead letter has it")
+
+    def check_retention(self, _settings: Any, pipeline: KafkaPipeline, order: RedriveOrder) -> None:
+        if order.redrive.target == "source" and pipeline.source.topic in self.vanishing:
+            raise RedriveError("all of it would vanish")
 
     def preview(self, _settings: Any, order: RedriveOrder) -> RedriveResult:
         self.previews += 1
@@ -119,6 +125,7 @@ def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     monkeypatch.setattr(module, "ensure_ledger", stand_in.ensure_ledger)
     monkeypatch.setattr(module, "preview", stand_in.preview)
     monkeypatch.setattr(module, "check_selection", stand_in.check_selection)
+    monkeypatch.setattr(module, "check_redrive_retention", stand_in.check_retention)
     monkeypatch.setattr(job_operator, "JobRun", stand_in.job_run)
     numbers = count(2)
     monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(next(numbers), {}))
@@ -413,6 +420,15 @@ def test_a_choice_that_no_letter_answers_to_is_an_error_and_starts_nothing(
     assert context["task_state_store"].held == {}
     # Corrected and cleared, it is decided anew.
     operator.execute(fill_in(context, exception_class="KeyError"))
+    assert world.submitted == 1
+
+
+def test_what_would_vanish_starts_no_spark(operator: Any, world: World, context: Any) -> None:
+    world.vanishing = {"orders"}
+    with pytest.raises(AirflowFailException, match="all of it would vanish"):
+        operator.execute(fill_in(context, target="source"))
+    assert (world.submitted, world.ledgers, context["task_state_store"].held) == (0, set(), {})
+    operator.execute(fill_in(context, target="output"))
     assert world.submitted == 1
 
 

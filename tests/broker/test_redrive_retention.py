@@ -1,0 +1,182 @@
+"""Records that go back with an old timestamp, and topics that look at it: a redrive says so before they vanish."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from pipelines import Bench
+from redrives import order, redrive
+from topics import Sent, fill, read_all
+
+from airflow_provider_kpipe.contract.redrive import RedriveError
+from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
+from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+
+HOUR = 3_600_000
+KEEPS_A_DAY = {"retention.ms": str(24 * HOUR)}
+TAKES_A_DAY = {"message.timestamp.before.max.ms": str(24 * HOUR)}
+BROKERS_TIME = {"message.timestamp.type": "LogAppendTime"}
+
+
+def make(broker: SandboxBroker, *ages: int, **spec: Any) -> Bench:
+    """Dead letters of records that are so many hours old, in topics that keep and take everything."""
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        topic_config={"retention.ms": "-1"},
+        segments=["faulty_kit:fails"],
+        max_dead_letter_ratio=None,
+        **spec,
+    )
+    for topic in (bench.dead, bench.output):
+        limit(bench, topic, {"retention.ms": "-1"})
+    now = int(time.time() * 1000)
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=now - age * HOUR) for age in ages])
+    bench.work(bench.plan())
+    return bench
+
+
+def limit(bench: Bench, topic: str, config: dict[str, str]) -> None:
+    """Set what only counts for what is written from now on."""
+    changed = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap})
+    asked = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=changed)
+    for answer in admin.incremental_alter_configs([asked]).values():
+        answer.result(30)
+
+
+def check(bench: Bench, **how: Any) -> None:
+    check_redrive_retention(bench.settings, bench.pipeline, order(bench, **how))
+
+
+@pytest.fixture(autouse=True)
+def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name.endswith(("retention", "limits"))]
+
+
+@pytest.mark.parametrize(
+    ("target", "config", "said", "remedy"),
+    [
+        ("source", KEEPS_A_DAY, "older than retention.ms=86400000 (24.0 hours)", "redrive with target='output'"),
+        ("source", TAKES_A_DAY, "older than message.timestamp.before.max.ms=86400000", "redrive with target='output'"),
+        ("output", KEEPS_A_DAY, "older than retention.ms=86400000 (24.0 hours)", "with keep_timestamp=False"),
+    ],
+)
+def test_a_redrive_of_which_nothing_would_be_left_is_refused(
+    broker: SandboxBroker, target: str, config: dict[str, str], said: str, remedy: str
+) -> None:
+    bench = make(broker, 48, 48, 48)
+    limit(bench, bench.topic if target == "source" else bench.output, config)
+    with pytest.raises(RedriveError) as refusal:
+        check(bench, target=target)
+    assert "3 of 3 dead letters that would be redriven hold records" in str(refusal.value)
+    assert said in str(refusal.value)
+    assert remedy in str(refusal.value)
+
+
+def test_what_of_a_redrive_would_vanish_is_told_with_the_remedy(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make(broker, 48, 1, 48, 1, 1)
+    limit(bench, bench.topic, KEEPS_A_DAY)
+    check(bench, target="source")
+    (text,) = told(caplog)
+    assert "2 of 5 dead letters that would be redriven" in text
+    assert "the broker would delete them; redrive with target='output'" in text
+
+
+def test_letters_that_stay_where_they_are_do_not_count(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make(broker, 1, 1, 48)
+    redrive(bench, target="source", max_attempts=3)
+    bench.work(bench.plan("run-2"))
+    limit(bench, bench.topic, KEEPS_A_DAY)
+    # Those that have gone back before are settled, and of those that have failed again, two are young.
+    check(bench, run_key="redrive-2", target="source", max_attempts=3)
+    assert "1 of 3 dead letters" in told(caplog)[0]
+    caplog.clear()
+    check(bench, run_key="redrive-3", target="source", max_attempts=2)
+    assert told(caplog) == []
+
+
+def test_a_letter_may_be_younger_than_its_record(broker: SandboxBroker) -> None:
+    bench = make(broker)
+    limit(bench, bench.dead, BROKERS_TIME)
+    old = int(time.time() * 1000) - 48 * HOUR
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=old)] * 2)
+    bench.work(bench.plan("run-2"))
+    assert min(each.timestamp[1] for each in read_all(bench.bootstrap, bench.dead)) > old
+    limit(bench, bench.topic, KEEPS_A_DAY)
+    with pytest.raises(RedriveError, match="2 of 2 dead letters"):
+        check(bench, target="source")
+
+
+def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make(broker, 48, 48, 1)
+    limit(bench, bench.topic, TAKES_A_DAY)
+    check(bench, target="source")
+    assert "2 of 3 dead letters" in told(caplog)[0]
+    assert "the broker would refuse them" in told(caplog)[0]
+    counts = redrive(bench, "redrive-2", target="source")
+    assert (counts.written, counts.dead_lettered) == (1, 2)
+
+
+def test_what_is_parked_keeps_its_timestamp_too(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make(broker, 48, 1)
+    parking = f"{bench.topic}.parked"
+    create_topics(bench.bootstrap, parking, config=KEEPS_A_DAY)
+    check(bench, target="source", max_attempts=1, parking=parking)
+    (text,) = told(caplog)
+    assert "1 of 2 dead letters that would be parked are older than retention.ms=86400000" in text
+    assert f"of '{parking}'" in text
+
+
+def test_a_dry_run_writes_nothing_and_is_warned_only(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+    bench = make(broker, 48, 48)
+    limit(bench, bench.topic, KEEPS_A_DAY)
+    check(bench, target="source", dry_run=True)
+    assert "2 of 2 dead letters" in told(caplog)[0]
+
+
+@pytest.mark.parametrize(
+    ("ages", "config", "how", "spec"),
+    [
+        ((48, 1), {"retention.ms": "-1"}, {"target": "source"}, {}),
+        ((48, 1), {**KEEPS_A_DAY, **TAKES_A_DAY, **BROKERS_TIME}, {"target": "source"}, {}),
+        ((48, 1), {**KEEPS_A_DAY, "cleanup.policy": "compact"}, {"target": "source"}, {}),
+        ((48, 1), KEEPS_A_DAY, {"target": "output"}, {"destination": {"keep_timestamp": False}}),
+        ((2, 1), {**KEEPS_A_DAY, **TAKES_A_DAY}, {"target": "source"}, {}),
+        ((), {**KEEPS_A_DAY, **TAKES_A_DAY}, {"target": "source"}, {}),
+    ],
+    ids=["kept for ever", "time of the broker", "compacted", "time of writing", "young", "nothing to read"],
+)
+def test_what_stays_is_not_spoken_of(
+    broker: SandboxBroker,
+    caplog: pytest.LogCaptureFixture,
+    ages: tuple[int, ...],
+    config: dict[str, str],
+    how: dict[str, Any],
+    spec: dict[str, Any],
+) -> None:
+    bench = make(broker, *ages, **spec)
+    for topic in (bench.topic, bench.output):
+        limit(bench, topic, config)
+    check(bench, **how)
+    assert told(caplog) == []
+
+
+def test_a_retention_that_may_not_be_read_is_taken_for_long(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = make(broker, 48)
+    made = order(bench, target="source")
+    gone = replace(bench.pipeline, source=replace(bench.pipeline.source, topic="not-there"))
+    check_redrive_retention(bench.settings, gone, made)
+    assert "the retention of the topics cannot be read" in told(caplog)[0]
