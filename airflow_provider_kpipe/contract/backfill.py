@@ -57,6 +57,18 @@ class BackfillRequest:
         )
 
 
+def check_start(start: Mapping[str, Any]) -> None:
+    """Refuse values of a form, as it is before anyone fills it in, that no run could take."""
+    for name in ("window_start", "window_end"):
+        if start.get(name) not in EMPTY:
+            moment(name, start[name])
+    offset_range(start)
+    _partitions(start.get("partitions"))
+    number_from_one("max_records", start.get("max_records"))
+    for name in ("dry_run", "publish"):
+        yes_or_no(name, start.get(name, False))
+
+
 def _limits(form: Mapping[str, Any]) -> tuple[OffsetLimit, OffsetLimit]:
     window = [name for name in ("window_start", "window_end") if form.get(name) not in EMPTY]
     offsets = [name for name in ("start_offsets", "end_offsets") if form.get(name) not in EMPTY]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, check_partitions
 from airflow_provider_kpipe.contract.plan import IsolationLevel
 from airflow_provider_kpipe.contract.strict_json import Document
 
@@ -45,9 +45,10 @@ class DrainTarget(Document):
             case _:
                 raise ValueError(f"until={until!r}: use 'latest', a moment, an offset per partition, or a plan")
         # A gate over nothing would be open at once.
-        for name, asked in (("partitions", partitions), ("until", offsets)):
-            if asked is not None and not asked:
-                raise ValueError(f"{name} is empty, and names no partition: name some, or leave it out")
+        if offsets is not None and not offsets:
+            raise ValueError("until is empty, and names no partition: name some, or leave it out")
+        if partitions is not None:
+            check_partitions(partitions)
         return cls(group, topic, isolation_level, offsets, timestamp_ms, partitions)
 
     @property

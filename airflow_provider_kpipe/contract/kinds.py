@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, get_args, get_origin
 
@@ -17,15 +18,32 @@ def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
     for name, hint in typing.get_type_hints(type(declared)).items():
         value = getattr(declared, name, None)
         kind, optional = _kind(hint)
-        if kind is None or type(value) is kind or (optional and value is None):
+        if kind is None or (optional and value is None):
             continue
-        if dataclasses.is_dataclass(kind):
+        if isinstance(value, str) and kind is str:
+            if not value.strip():
+                # As an environment variable gives it that nobody has set. It would be taken for none.
+                raise refusal(f"{type(declared).__name__}.{name}={value!r} is empty: use {_expected(kind, optional)}")
+        elif dataclasses.is_dataclass(kind):
             if not isinstance(value, kind):
                 written = f"write {name}={_made_of(kind, value)}{', or None' if optional else ''}"
                 raise refusal(f"{type(declared).__name__}.{name}={value!r} is no {kind.__name__}: {written}")
         elif not isinstance(value, kind):
-            expected = "True or False" if kind is bool else "a text" + (", or None" if optional else "")
-            raise refusal(f"{type(declared).__name__}.{name}={value!r}: use {expected}")
+            raise refusal(f"{type(declared).__name__}.{name}={value!r}: use {_expected(kind, optional)}")
+
+
+def listed(name: str, value: Any, kinds: str, refusal: type[ValueError]) -> tuple[Any, ...]:
+    """A list as it is kept. One text is refused, as a list of its letters would not be noticed.
+
+    :param kinds: what it is a list of, in words
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise refusal(f"{name}={value!r} must be a list of {kinds}")
+    return tuple(value)
+
+
+def _expected(kind: type, optional: bool) -> str:
+    return "True or False" if kind is bool else "a text" + (", or None" if optional else "")
 
 
 def _kind(hint: Any) -> tuple[type | None, bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
@@ -117,6 +117,15 @@ class PartitionRange:
         return tuple(
             replace(self, start=start, end=end, cuts=(), slot=slot) for slot, (start, end) in enumerate(borders)
         )
+
+
+def check_partitions(partitions: Collection[int]) -> None:
+    """Refuse numbers that no partition has, and a choice of none."""
+    if not partitions:
+        raise ValueError("partitions is empty, and names no partition: name some, or leave it out")
+    for partition in partitions:
+        if partition < 0:
+            raise ValueError(f"partitions has {partition}: a partition is a whole number from 0")
 
 
 def parse_limit(wish: Any, name: str) -> OffsetLimit:

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from airflow_provider_kpipe.contract.choices import check_choice
 from airflow_provider_kpipe.contract.kafka_names import is_reserved
-from airflow_provider_kpipe.contract.kinds import check_kinds
+from airflow_provider_kpipe.contract.kinds import check_kinds, listed
 from airflow_provider_kpipe.contract.plan import IsolationLevel
 from airflow_provider_kpipe.contract.policies import IMPORT_PATH, DeadLetterBudget, RetryPolicy, check_on_fault
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
@@ -56,8 +56,6 @@ class KafkaSource:
         check_topic(self.topic, "source")
         check_choice("KafkaSource.isolation_level", self.isolation_level, IsolationLevel, PipelineError)
         check_choice("KafkaSource.on_data_loss", self.on_data_loss, OnDataLoss, PipelineError)
-        if self.correlation_header == "":
-            raise PipelineError("correlation_header is empty: name a header, or leave it out")
         check_kinds(self, PipelineError)
 
 
@@ -80,9 +78,12 @@ class KafkaDestination:
 
     def __post_init__(self) -> None:
         check_topic(self.topic, "destination")
-        if isinstance(self.drop_headers, str):
-            raise PipelineError(f"drop_headers={self.drop_headers!r} must be a list of names, not one string")
-        object.__setattr__(self, "drop_headers", tuple(self.drop_headers))
+        object.__setattr__(
+            self, "drop_headers", listed("drop_headers", self.drop_headers, "names of headers", PipelineError)
+        )
+        for name in self.drop_headers:
+            if not isinstance(name, str):
+                raise PipelineError(f"drop_headers has {name!r}, which is no name of a header: use a text")
         check_choice("KafkaDestination.partitioner", self.partitioner, Partitioner, PipelineError)
         check_choice("KafkaDestination.compression", self.compression, Compression, PipelineError)
         check_kinds(self, PipelineError)
@@ -152,16 +153,12 @@ class KafkaPipeline(Document):
 
     def __post_init__(self) -> None:
         check_kinds(self, PipelineError)
-        if not self.name.strip():
-            raise PipelineError("a pipeline needs a name: it is its consumer group unless group_id is given")
         if is_reserved(self.group):
             raise PipelineError(
                 f"group {self.group!r} is a name that kpipe makes itself, for what it stores beside a group: "
                 "choose one without '.kpipe' at its end, '.kpipe.' and '.backfill.' in it"
             )
-        if isinstance(self.segments, str):
-            raise PipelineError(f"segments={self.segments!r} must be a list of import paths, not one string")
-        object.__setattr__(self, "segments", tuple(self.segments))
+        object.__setattr__(self, "segments", listed("segments", self.segments, "import paths", PipelineError))
         for path in self.segments:
             if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
                 raise PipelineError(f"segment {path!r} of pipeline {self.name!r} is no import path: use 'module:name'")

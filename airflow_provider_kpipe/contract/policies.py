@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
+from airflow_provider_kpipe.contract.kinds import listed
+
 FaultAction: TypeAlias = Literal["dead_letter", "skip", "stop_partition", "stop_pipeline"]
 
 IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
@@ -39,9 +41,7 @@ class RetryPolicy:
     retry_on: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.retry_on, str):
-            raise PolicyError(f"retry_on={self.retry_on!r} must be a list of exception classes, not one string")
-        object.__setattr__(self, "retry_on", tuple(self.retry_on))
+        object.__setattr__(self, "retry_on", listed("retry_on", self.retry_on, "exception classes", PolicyError))
         if type(self.max_attempts) is not int or self.max_attempts < 1:
             raise PolicyError(f"max_attempts={self.max_attempts!r}: it includes the first try, so it is 1 at least")
         _check_range("delay_seconds", self.delay_seconds, 0, LONGEST_DELAY_SECONDS)

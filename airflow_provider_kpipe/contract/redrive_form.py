@@ -81,6 +81,8 @@ def check_start(start: Mapping[str, Any], **operator: Any) -> None:
     :param operator: `target`, `max_attempts` and `each_letter`; None where it says nothing
     """
     said = {name: value for name, value in operator.items() if value is not None}
+    for name, value in (*said.items(), *start.items()):
+        _check_value(name, value)
     # An empty target chooses none; an empty max_attempts chooses no limit.
     overridden = {
         name: start[name]
@@ -95,16 +97,36 @@ def check_start(start: Mapping[str, Any], **operator: Any) -> None:
         )
 
 
+def _check_value(name: str, value: Any) -> None:
+    """Refuse what no run could take: it would fail each run that fills in nothing else."""
+    match name:
+        case "occurred_from" | "occurred_until":
+            _moment(name, value)
+        case "start_offsets" | "end_offsets":
+            offset_range({name: value})
+        case "exception_class" | "pipeline":
+            _text(name, value)
+        case "record":
+            _record(value)
+        case "target":
+            target_of(value, "source")
+        case "max_attempts":
+            number_from_one(name, value)
+        case "each_letter" | "dry_run":
+            yes_or_no(name, value)
+
+
+def _moment(name: str, value: Any) -> int | None:
+    return None if value in EMPTY else moment(name, value).timestamp_ms
+
+
 def _arguments(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())
 
 
 def _selection(form: Mapping[str, Any], pipeline: str) -> Selection:
     wanted = _text("pipeline", form.get("pipeline")) or pipeline
-    occurred_from, occurred_until = (
-        None if form.get(name) in EMPTY else moment(name, form[name]).timestamp_ms
-        for name in ("occurred_from", "occurred_until")
-    )
+    occurred_from, occurred_until = (_moment(name, form.get(name)) for name in ("occurred_from", "occurred_until"))
     if occurred_from is not None and occurred_until is not None and occurred_until <= occurred_from:
         raise FormError(
             f"The time ends ({form['occurred_until']}) before it starts ({form['occurred_from']}). "

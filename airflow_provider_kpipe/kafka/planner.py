@@ -17,6 +17,7 @@ from airflow_provider_kpipe.contract.offsets import (
     Latest,
     OffsetLimit,
     PartitionRange,
+    check_partitions,
 )
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.standing import Facts, Standing, standing_of
@@ -52,6 +53,24 @@ class Wishes:
                 f"end={type(self.end).__name__.lower()!r}: use 'latest', a moment, or an offset per partition"
             )
         check_window(self.start, self.end)
+        self._check_partitions()
+
+    def _check_partitions(self) -> None:
+        if self.partitions is not None:
+            check_partitions(self.partitions)
+        named = [limit.offsets for limit in (self.start, self.end) if isinstance(limit, Explicit)]
+        chosen = [set(each) for each in (self.partitions, *named) if each is not None]
+        if chosen and not set.intersection(*chosen):
+            said = " and ".join(str(sorted(each)) for each in chosen)
+            raise ValueError(f"partitions, start and end name no partition in common: they name {said}")
+        if len(named) == 2:
+            start, end = named
+            for partition in sorted(start.keys() & end.keys()):
+                if end[partition] < start[partition]:
+                    raise ValueError(
+                        f"partition {partition}: the end {end[partition]} lies before the start {start[partition]}: "
+                        "exchange or mend them"
+                    )
 
     @property
     def continues_group(self) -> bool:
@@ -146,10 +165,6 @@ def _partitions(wishes: Wishes, snapshot: Snapshot) -> list[int]:
             f"partition {partition} is not in topic {snapshot.topic!r}, which has {_shown(known)}: leave it out"
         )
     chosen = chosen.intersection(*named)
-    if not chosen:
-        asked = [] if wishes.partitions is None else [wishes.partitions]
-        said = " and ".join(str(sorted(each)) for each in (*asked, *named))
-        raise PlanError(f"partitions, start and end name no partition in common: they name {said}")
     return sorted(chosen)
 
 

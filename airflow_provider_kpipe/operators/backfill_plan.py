@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
-from airflow_provider_kpipe.contract.backfill import FIELDS, BackfillRequest
+from airflow_provider_kpipe.contract.backfill import FIELDS, BackfillRequest, check_start
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
+from airflow_provider_kpipe.operators.forms import filled_in, start_of_form, with_fixed
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class KpipeBackfillPlanOperator(KpipePlanOperator):
                 "decides; leave it out, or use KpipePlanOperator"
             )
         super().__init__(pipeline=pipeline, **kwargs)
+        check_start(start_of_form(self.params, FIELDS))
 
     def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
         request = BackfillRequest.from_form(filled_in(dict(context["params"]), set(self.params), FIELDS))

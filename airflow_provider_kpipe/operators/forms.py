@@ -9,6 +9,8 @@ from airflow.sdk import Param
 
 from airflow_provider_kpipe.contract.form_fields import FormError, refuse_unknown
 
+_VALUES = (str, int, float, list, dict)
+
 
 def filled_in(params: Mapping[str, Any], declared: Collection[str], fields: tuple[str, ...]) -> dict[str, Any]:
     """The fields of a form among the params of a run; the DAG may have declared others, and fewer of ours."""
@@ -23,8 +25,17 @@ def filled_in(params: Mapping[str, Any], declared: Collection[str], fields: tupl
     return {name: params[name] for name in known if name in params}
 
 
+def start_of_form(params: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    """What the params of a DAG say before anyone fills them in; one without a default says nothing."""
+    start = {name: param.value for name, param in params.items() if name in fields}
+    # Where there is no default, Airflow has a mark of its own in its place.
+    return {name: value for name, value in start.items() if value is None or isinstance(value, _VALUES)}
+
+
 def with_fixed(form: dict[str, Param], fixed: Mapping[str, Any] | None) -> dict[str, Param]:
     """The form with fields that nobody can change: Airflow hides each, and refuses a run that says something else."""
+    if fixed is not None and not isinstance(fixed, Mapping):
+        raise FormError(f"fixed={fixed!r}: use a dictionary of fields and their values, such as {{'dry_run': True}}.")
     refuse_unknown(fixed or {}, tuple(form))
     return {**form, **{name: _fixed(form[name], value) for name, value in (fixed or {}).items()}}
 

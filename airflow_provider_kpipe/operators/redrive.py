@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
+from airflow_provider_kpipe.contract.form_fields import number_from_one
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.redrive import (
@@ -31,7 +32,7 @@ from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
 from airflow_provider_kpipe.kafka.redrive_selection import check_selection
 from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
-from airflow_provider_kpipe.operators.forms import filled_in, with_fixed
+from airflow_provider_kpipe.operators.forms import filled_in, start_of_form, with_fixed
 from airflow_provider_kpipe.operators.frozen import frozen, record, recorded
 from airflow_provider_kpipe.operators.handover import push, run_key_of
 from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
@@ -83,16 +84,13 @@ class KpipeRedriveOperator(SparkJobOperator):
         check_start(start, target=target, max_attempts=max_attempts, each_letter=each_letter)
         self.target = target or target_of(start.get("target"), "source")
         check_redrive(pipeline, self.target, parking_topic)
-        self.max_attempts = max_attempts
+        self.max_attempts = number_from_one("max_attempts", max_attempts)
         self.each_letter = bool(each_letter)
         self.parking_topic = parking_topic
 
     def _start_of_form(self) -> dict[str, Any]:
         """What the params of the DAG say before anyone fills them in; one without a default says nothing."""
-        names = ("target", "max_attempts", "each_letter")
-        start = {name: param.value for name, param in self.params.items() if name in names}
-        # Where there is no default, Airflow has a mark of its own in its place.
-        return {name: value for name, value in start.items() if isinstance(value, (str, int, type(None)))}
+        return start_of_form(self.params, FIELDS)
 
     def execute(self, context: Context) -> dict[str, Any]:
         with failing_for_good():

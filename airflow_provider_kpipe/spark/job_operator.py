@@ -18,7 +18,12 @@ from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.spark.job_run import JobRun
 from airflow_provider_kpipe.spark.properties import check_spark_conf
-from airflow_provider_kpipe.spark.submit_options import check_progress_interval, check_py_files, check_submit_options
+from airflow_provider_kpipe.spark.submit_options import (
+    check_conn_id,
+    check_progress_interval,
+    check_py_files,
+    check_submit_options,
+)
 
 PROGRESS_KEY = "progress"
 
@@ -44,6 +49,7 @@ class SparkJobOperator(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         check_pipeline(pipeline)
+        check_conn_id(conn_id)
         check_spark_conf(spark_conf or {})
         check_py_files(py_files)
         check_progress_interval(progress_interval)

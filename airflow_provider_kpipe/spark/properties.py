@@ -44,6 +44,9 @@ def spark_properties(master: str, spark_conf: Mapping[str, str]) -> dict[str, st
 def check_spark_conf(spark_conf: Any) -> None:
     if not isinstance(spark_conf, Mapping):
         raise ValueError(f"spark_conf={spark_conf!r}: use a dictionary, such as {{'spark.executor.memory': '2g'}}")
+    for name in spark_conf:
+        if not isinstance(name, str):
+            raise ValueError(f"spark_conf has the name {name!r}: use a text, such as 'spark.executor.memory'")
     for name in FORCED:
         if name in spark_conf:
             raise ValueError(f"spark_conf sets {name!r}, which kpipe sets itself: remove it")

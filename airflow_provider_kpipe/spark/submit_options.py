@@ -37,14 +37,23 @@ def check_submit_options(submit_options: Any) -> None:
             "submit_options sets deploy_mode='cluster', and kpipe's driver runs beside its Airflow task: remove it, or "
             "say 'client'"
         )
+    if submit_options.get("deploy_mode") not in (None, "client"):
+        raise ValueError(
+            f"submit_options sets deploy_mode={submit_options['deploy_mode']!r}: use 'client', or remove it"
+        )
     variables = submit_options.get("env_vars")
     if variables is not None and not isinstance(variables, Mapping):
         raise ValueError(f"submit_options sets env_vars={variables!r}: use a dictionary of variables and their values")
 
 
 def check_py_files(py_files: Any) -> None:
-    if isinstance(py_files, str) or not all(isinstance(each, str) for each in py_files):
+    if not isinstance(py_files, (list, tuple)) or not all(isinstance(each, str) and each for each in py_files):
         raise ValueError(f"py_files={py_files!r}: use a list of paths, each as a text")
+
+
+def check_conn_id(conn_id: Any) -> None:
+    if not isinstance(conn_id, str) or not conn_id.strip():
+        raise ValueError(f"conn_id={conn_id!r}: use the name of a Spark connection, as a text")
 
 
 def check_progress_interval(seconds: Any) -> None:

@@ -56,6 +56,11 @@ def test_a_value_of_the_wrong_class_fails_where_it_is_written_with_the_class_to_
     [
         (KafkaSource, {"conn_id": None}, "KafkaSource.conn_id=None: use a text"),
         (KafkaSource, {"correlation_header": 5}, "KafkaSource.correlation_header=5: use a text, or None"),
+        (KafkaSource, {"correlation_header": ""}, "KafkaSource.correlation_header='' is empty: use a text, or None"),
+        (KafkaSource, {"conn_id": ""}, "KafkaSource.conn_id='' is empty: use a text"),
+        (KafkaDestination, {"conn_id": " "}, "KafkaDestination.conn_id=' ' is empty: use a text, or None"),
+        (KafkaDestination, {"drop_headers": None}, "drop_headers=None must be a list of names of headers"),
+        (KafkaDestination, {"drop_headers": [3]}, "drop_headers has 3, which is no name of a header: use a text"),
         (KafkaDestination, {"conn_id": 5}, "KafkaDestination.conn_id=5: use a text, or None"),
         (KafkaDestination, {"keep_partition": "no"}, "KafkaDestination.keep_partition='no': use True or False"),
         (KafkaDestination, {"stamp_source": None}, "KafkaDestination.stamp_source=None: use True or False"),

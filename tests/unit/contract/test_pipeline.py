@@ -90,8 +90,11 @@ def test_exactly_once_may_name_the_same_connection_twice() -> None:
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
-    ("no name", {"name": ""}, "a pipeline needs a name"),
-    ("a blank name", {"name": "  "}, "a pipeline needs a name"),
+    ("no name", {"name": ""}, "KafkaPipeline.name='' is empty: use a text"),
+    ("a blank name", {"name": "  "}, "KafkaPipeline.name='  ' is empty"),
+    ("a group of an unset variable", {"group_id": ""}, "KafkaPipeline.group_id='' is empty: use a text, or None"),
+    ("no list of segments", {"segments": None}, "segments=None must be a list of import paths"),
+    ("segments by name", {"segments": {"a:b": 1}}, "segments={'a:b': 1} must be a list of import paths"),
     ("one string of segments", {"segments": "a:b"}, "segments='a:b' must be a list of import paths"),
     ("a segment that is no path", {"segments": ["a:b", "parse"]}, "segment 'parse' of pipeline 'orders'"),
     ("a segment with a dot only", {"segments": ["orders.parse"]}, "use 'module:name'"),

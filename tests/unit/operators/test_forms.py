@@ -71,3 +71,62 @@ def test_the_other_fields_stay_as_they_are() -> None:
 def test_what_cannot_be_fixed_fails_where_it_is_written(fixed: Any, refused: type[Exception], said: str) -> None:
     with pytest.raises(refused, match=said):
         with_fixed(backfill_params(), fixed)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "said"),
+    [
+        ({"window_start": "soon"}, "window_start is 'soon', which is not a date and time"),
+        ({"window_end": "later"}, "window_end is 'later'"),
+        ({"start_offsets": {"a": 1}}, "start_offsets cannot be read"),
+        ({"start_offsets": {"0": 5}, "end_offsets": {"0": 5}}, "Partition 0 ends at 5"),
+        ({"partitions": "first"}, "partitions has 'first'"),
+        ({"max_records": 0}, "max_records is 0. Write a whole number from 1"),
+    ],
+    ids=repr,
+)
+def test_a_backfill_whose_form_starts_with_what_no_run_can_take_is_refused(
+    pipeline: KafkaPipeline, fixed: dict[str, Any], said: str
+) -> None:
+    for form in (backfill_params(fixed=fixed), {**backfill_params(), **{name: Param(fixed[name]) for name in fixed}}):
+        with DAG("dag", schedule=None, params=form), pytest.raises(FormError, match=said):
+            KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "said"),
+    [
+        ({"occurred_from": "soon"}, "occurred_from is 'soon', which is not a date and time"),
+        ({"record": "that one"}, "record is 'that one', which names no record"),
+        ({"end_offsets": {"0": -1}}, "end_offsets cannot be read"),
+        ({"max_attempts": 0}, "max_attempts is 0. Write a whole number from 1"),
+    ],
+    ids=repr,
+)
+def test_a_redrive_whose_form_starts_with_what_no_run_can_take_is_refused(
+    pipeline: KafkaPipeline, fixed: dict[str, Any], said: str
+) -> None:
+    with DAG("dag", schedule=None, params=redrive_params(fixed=fixed)), pytest.raises(FormError, match=said):
+        KpipeRedriveOperator(task_id="redrive", pipeline=pipeline)
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ({"max_attempts": 0}, "max_attempts is 0"),
+        ({"max_attempts": True}, "max_attempts is True"),
+        ({"each_letter": "no"}, "each_letter is 'no'. Choose true or false."),
+    ],
+    ids=repr,
+)
+def test_a_redrive_of_which_its_operator_says_what_makes_no_sense_is_refused(
+    pipeline: KafkaPipeline, argument: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(FormError, match=said):
+        KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, **argument)
+
+
+def test_what_is_fixed_is_a_dictionary() -> None:
+    names: Any = ["publish"]
+    with pytest.raises(FormError, match=r"fixed=\['publish'\]: use a dictionary"):
+        backfill_params(fixed=names)

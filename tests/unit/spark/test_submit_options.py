@@ -16,11 +16,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"submit_options": {"executor_memry": "2g"}}, "submit_options sets 'executor_memry', which .* takes: archives,"),
     ({"submit_options": {"conf": {}}}, "submit_options sets 'conf', which kpipe sets itself: put its properties into"),
     ({"submit_options": {"deploy_mode": "cluster"}}, "deploy_mode='cluster', and kpipe's driver runs beside its"),
+    ({"submit_options": {"deploy_mode": "clust"}}, "deploy_mode='clust': use 'client', or remove it"),
     ({"submit_options": {"env_vars": "A=1"}}, "env_vars='A=1': use a dictionary"),
     ({"submit_options": "executor_memory=2g"}, "submit_options='executor_memory=2g': use a dictionary"),
     ({"spark_conf": {"spark.speculation": "true"}}, "spark_conf sets 'spark.speculation', which kpipe sets itself"),
     ({"spark_conf": "spark.executor.memory=2g"}, "spark_conf='spark.executor.memory=2g': use a dictionary"),
     ({"py_files": "segments.py"}, "py_files='segments.py': use a list of paths"),
+    ({"spark_conf": {3: "2g"}}, "spark_conf has the name 3: use a text"),
+    ({"py_files": None}, "py_files=None: use a list of paths"),
+    ({"py_files": [""]}, "py_files=\\[''\\]: use a list of paths"),
+    ({"conn_id": ""}, "conn_id='': use the name of a Spark connection"),
+    ({"conn_id": 3}, "conn_id=3: use the name of a Spark connection"),
     ({"progress_interval": 0}, "progress_interval=0: use seconds above 0"),
 ]
 
