@@ -207,8 +207,15 @@ MUTATIONS = (
     Mutation(
         "drain target: a gate over no partition is open",
         f"{C}/drain_target.py",
-        "if asked is not None and not asked:",
-        "if asked is None and not asked:",
+        "if offsets is not None and not offsets:",
+        "if offsets is None and not offsets:",
+        f"{U}/test_drain_target.py",
+    ),
+    Mutation(
+        "wishes: partitions that no topic has are taken",
+        f"{C}/offsets.py",
+        "if partition < 0:",
+        "if partition < -1:",
         f"{U}/test_drain_target.py",
     ),
 )

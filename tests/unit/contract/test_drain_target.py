@@ -26,6 +26,7 @@ def test_it_says_the_same_after_its_way_to_the_triggerer(until: OffsetLimit, par
     ("until", "partitions", "said"),
     [
         (Latest(), (), "partitions is empty, and names no partition: name some, or leave it out"),
+        (Latest(), (0, -1), "partitions has -1: a partition is a whole number from 0"),
         (Explicit({}), None, "until is empty"),
         (Committed(), None, r"until=Committed.*: use 'latest', a moment, an offset per partition, or a plan"),
     ],
