@@ -132,7 +132,28 @@ MUTATIONS = (
         "found.progress.start > planned.end:",
         PURE,
     ),
+    Mutation(
+        "held offsets: what a plan was not told of a partition is taken for nothing",
+        f"{PACKAGE}/kafka/held_offsets.py",
+        "        if answer.error is not None:\n",
+        "        if answer.offset is None:\n",
+        "tests/unit/kafka/test_held_offsets.py",
+    ),
+    Mutation(
+        "held offsets: what a worker was not told of a partition is taken for nothing",
+        f"{ENGINE}/held_offsets.py",
+        "            if answer.error is not None:\n",
+        "            if answer.offset is None:\n",
+        "tests/unit/engine/test_held_offsets.py",
+    ),
     # Committed
+    Mutation(
+        "publishing: a group that somebody has put there gets no mark",
+        PUBLISHING,
+        "return _further(plan, progress, facts) or _in_its_place(plan, progress, facts)",
+        "return _further(plan, progress, facts)",
+        PUBLISHED,
+    ),
     Mutation(
         "publishing: a group is taken back",
         PUBLISHING,

@@ -50,3 +50,14 @@ def test_where_records_may_come_beside_it_is_asked_once() -> None:
     with pytest.raises(KafkaException):
         held_offsets(cast("Consumer", searching), "orders.kpipe", ASKED, 60)
     assert [round(each) for each in searching.waits] == [60]
+
+
+def test_a_partition_that_the_group_cannot_be_asked_for_is_not_one_of_which_nothing_is_stored() -> None:
+    class Unstable(Searching):
+        def committed(self, asked: Any, timeout: float) -> list[TopicPartition]:
+            unknown = SimpleNamespace(offset=-1001, error=KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT))
+            return [cast("TopicPartition", each) for each in (SimpleNamespace(offset=7, error=None), unknown)]
+
+    with pytest.raises(KafkaException) as failure:
+        held_offsets(cast("Consumer", Unstable(assigned=False, told=None)), "orders.kpipe", ASKED, 60)
+    assert failure.value.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT

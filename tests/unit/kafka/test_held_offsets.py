@@ -47,3 +47,14 @@ def test_the_time_that_is_given_is_the_bound() -> None:
     with pytest.raises(KafkaException):
         held_offsets(cast("Consumer", searching), ASKED, 0)
     assert searching.waits == [0]
+
+
+def test_a_partition_that_the_group_cannot_be_asked_for_is_not_one_where_it_stands_nowhere() -> None:
+    class Unstable(Searching):
+        def committed(self, asked: Any, timeout: float) -> list[SimpleNamespace]:
+            unknown = SimpleNamespace(partition=1, offset=-1001, error=KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT))
+            return [*super().committed(asked, timeout), unknown]
+
+    with pytest.raises(KafkaException) as failure:
+        held_offsets(cast("Consumer", Unstable(failures=0)), ASKED, 30)
+    assert failure.value.args[0].code() == KafkaError.UNSTABLE_OFFSET_COMMIT
