@@ -1,8 +1,11 @@
-"""How every Kafka client of ours connects, on Airflow's side and on Spark's."""
+"""How every Kafka client of ours connects, and tells what ails it, on Airflow's side and on Spark's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from airflow_provider_kpipe.contract.client_log import ClientLog
 
 # A client turns from the address it was given to the broker that answers there, and takes that for a reconnection.
 # With its default settings it waits 50 ms before, each time one is opened. But where no broker is up, two things undo
@@ -15,3 +18,11 @@ CONNECTING: Mapping[str, str] = {
     "reconnect.backoff.ms": "10",
     "reconnect.backoff.max.ms": "2000",
 }
+
+
+def connecting(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a client's settings what all have in common; a setting of the connection wins.
+
+    Without a logger the client itself writes to stderr: two lines a cause, for each client and every half a minute.
+    """
+    return {**CONNECTING, "logger": ClientLog(), **settings}

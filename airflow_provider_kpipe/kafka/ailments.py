@@ -1,66 +1,154 @@
-"""What ails the connections of clients: librdkafka says it to a callback, while the call that waits just times out."""
+"""What ails the connections of clients: they say it beside the call that waits, which just times out."""
 
 from __future__ import annotations
 
+import logging
 import re
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
+from airflow_provider_kpipe.contract.client_log import ClientLog
+
 _DETAILS = re.compile(r" \(after .*", re.DOTALL)
-# No broker that is up does anything else for the same settings a while later.
-_REFUSED_SETTINGS = {
-    KafkaError._AUTHENTICATION: "the cluster does not let the connection's user in: mend its login and password "
-    "(sasl.username, sasl.password), security.protocol and sasl.mechanism",
-    KafkaError._SSL: "the cluster and the connection do not trust each other: mend ssl.ca.location or ssl.ca.pem, "
-    "bootstrap.servers (the certificates have to name these hosts) and security.protocol of the connection",
-}
-_NOBODY_THERE = {
-    KafkaError._RESOLVE: "no such host is known: mend bootstrap.servers of the connection, or the name service",
-    KafkaError._TRANSPORT: "nobody listens there: see that the cluster is up, and that host and port in "
-    "bootstrap.servers of the connection are right",
-}
+_THREAD = re.compile(r"^\[thrd:.*?\]: ")
+
+
+class _Ailment(NamedTuple):
+    """One cause, by what a client says of it: a code, and words."""
+
+    code: int
+    words: re.Pattern[str]
+    remedy: str | None
+    is_final: bool = False
+    """No broker that is up does anything else for the same settings a while later."""
+    is_of_address: bool = False
+    """Nobody answers at the address as the connection asks: a mistake in it, or a matter of time."""
+
+
+_ANYTHING = re.compile("")
+# The first that fits is what it is, and the first of several is the one to mend.
+_AILMENTS = (
+    _Ailment(
+        KafkaError._AUTHENTICATION,
+        re.compile("Request not valid in current SASL state"),
+        "the listener takes no login: set security.protocol of the connection to plaintext or ssl, or name another "
+        "listener in bootstrap.servers",
+        is_final=True,
+    ),
+    _Ailment(
+        KafkaError._AUTHENTICATION,
+        _ANYTHING,
+        "the cluster does not let the connection's user in: mend its login and password (sasl.username, "
+        "sasl.password), security.protocol and sasl.mechanism",
+        is_final=True,
+    ),
+    _Ailment(
+        KafkaError._TRANSPORT,
+        re.compile(r"SSL routines.*alert .*certificate"),
+        "the cluster wants to see a certificate of the client: mend ssl.certificate.location and ssl.key.location of "
+        "the connection",
+        is_final=True,
+    ),
+    _Ailment(
+        KafkaError._SSL,
+        _ANYTHING,
+        "the cluster and the connection do not trust each other: mend ssl.ca.location or ssl.ca.pem, bootstrap.servers "
+        "(the certificates have to name these hosts) and security.protocol of the connection",
+        is_final=True,
+    ),
+    _Ailment(
+        KafkaError._TRANSPORT,
+        re.compile("SSL handshake failed: Disconnected"),
+        "the listener speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext, or name "
+        "another listener in bootstrap.servers",
+        is_of_address=True,
+    ),
+    _Ailment(
+        KafkaError._RESOLVE,
+        _ANYTHING,
+        "no such host is known: mend bootstrap.servers of the connection, or the name service",
+        is_of_address=True,
+    ),
+    _Ailment(
+        KafkaError._TRANSPORT,
+        re.compile("Connection refused"),
+        "nobody listens there: see that the cluster is up, and that host and port in bootstrap.servers of the "
+        "connection are right",
+        is_of_address=True,
+    ),
+    _Ailment(
+        KafkaError._TRANSPORT,
+        re.compile("Disconnected.* in state APIVERSION_QUERY"),
+        "the listener hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the "
+        "connection to ssl or sasl_ssl, or mend bootstrap.servers",
+        is_of_address=True,
+    ),
+    _Ailment(
+        KafkaError._TRANSPORT,
+        re.compile("Disconnected.* in state UP"),
+        "the listener hangs up on whoever does not log in: set security.protocol of the connection to sasl_plaintext "
+        "or sasl_ssl, and its login and password",
+        is_of_address=True,
+    ),
+    _Ailment(KafkaError._TRANSPORT, _ANYTHING, None),
+)
 
 
 class Ailments:
-    """The last error of each kind since the last answer."""
+    """The last word on each ailment since the last answer. Takes the place of clients' loggers, and of `error_cb`."""
 
     def __init__(self) -> None:
-        self._last: dict[int, KafkaError] = {}
+        self._said: dict[_Ailment, str] = {}
         self._is_all_down = False
+        self._has_answered = False
+        self._log = ClientLog()
 
     def note(self, error: KafkaError) -> None:
         """Is called from within a client's poll."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self._is_all_down = bool(self._last)
-        elif error.code() in _REFUSED_SETTINGS or error.code() in (KafkaError._RESOLVE, KafkaError._TRANSPORT):
-            self._last[error.code()] = error
+            self._is_all_down = bool(self._said)
+        else:
+            self._note(error.code(), error.str())
+
+    def log(self, level: int, form: str, facility: str, client: str, text: str) -> None:
+        """Is called from within a client's poll; that a broker hangs up is a line at info, and nothing else."""
+        if level >= logging.ERROR:
+            self._log.log(level, form, facility, client, text)
+        # Where a broker has answered, it hangs up on who has been idle, or as it goes down.
+        elif facility == "FAIL" and not self._has_answered:
+            self._note(KafkaError._TRANSPORT, _THREAD.sub("", text))
 
     def forget(self) -> None:
-        self._last.clear()
+        """Begin anew: a question is asked."""
+        self._said.clear()
         self._is_all_down = False
+
+    def answered(self) -> None:
+        """Remember that the connection works: nothing is wrong with its address."""
+        self._has_answered = True
 
     @property
     def are_final(self) -> bool:
         """Whether every broker has refused the settings, or is not there, and one has refused them."""
-        return self._is_all_down and any(code in _REFUSED_SETTINGS for code in self._last)
+        return self._is_all_down and any(each.is_final for each in self._said)
 
     @property
-    def mean_nobody_is_there(self) -> bool:
-        """Whether all addresses are unknown or refuse connections."""
-        return self._is_all_down and bool(self._last) and all(map(_is_absence, self._last.values()))
+    def mean_nobody_answers(self) -> bool:
+        """Whether nobody answers at any address as the connection asks, and nobody has before."""
+        if not self._said or not self._is_all_down or self._has_answered:
+            return False
+        return all(each.is_of_address for each in self._said)
 
     @property
     def remedy(self) -> str | None:
-        for code, remedy in (_REFUSED_SETTINGS | _NOBODY_THERE).items():
-            if code in self._last and (code != KafkaError._TRANSPORT or _is_absence(self._last[code])):
-                return remedy
-        return None
+        return next((each.remedy for each in _AILMENTS if each in self._said), None)
 
     def __str__(self) -> str:
-        return "; ".join(_DETAILS.sub("", each.str()) for each in self._last.values())
+        return "; ".join(dict.fromkeys(_DETAILS.sub("", each) for each in self._said.values()))
 
-
-def _is_absence(error: KafkaError) -> bool:
-    if error.code() == KafkaError._TRANSPORT:
-        return "Connection refused" in error.str()
-    return error.code() == KafkaError._RESOLVE
+    def _note(self, code: int, text: str) -> None:
+        for each in _AILMENTS:
+            if each.code == code and each.words.search(text):
+                self._said[each] = text
+                return

@@ -39,9 +39,8 @@ class Cluster:
         self._ailments = Ailments()
         self._settings: dict[str, Any] = {
             **CONNECTING,
-            "log_level": 3,
             **settings,
-            # With it, the client tells us instead of the log: once for each try to connect.
+            "logger": self._ailments,
             "error_cb": self._ailments.note,
         }
         self._admin: AdminClient | None = self._made(AdminClient, self._settings)
@@ -93,7 +92,9 @@ class Cluster:
         self._ailments.forget()
         while True:
             try:
-                return question(until - time.monotonic())
+                answer = question(until - time.monotonic())
+                self._ailments.answered()
+                return answer
             except KafkaException as failure:
                 error: KafkaError = failure.args[0]
                 # Its frames would hold the clients open, in a circle with the futures that hold it.

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.kafka.bounds import let_go, within
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS
 from airflow_provider_kpipe.kafka.refusals import needing
@@ -22,7 +22,7 @@ class OffsetTransaction:
     """
 
     def __init__(self, settings: Mapping[str, str], transactional_id: str, topic: str) -> None:
-        self._settings: dict[str, Any] = {**CONNECTING, "log_level": 3, **settings}
+        self._settings: dict[str, Any] = connecting({"log_level": 3, **settings})
         self._id = transactional_id
         self._producer = Producer({**self._settings, "transactional.id": transactional_id})
         self._topic = topic

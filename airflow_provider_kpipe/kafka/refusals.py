@@ -105,6 +105,6 @@ def failure_of(error: KafkaError, ailments: Ailments, about: str, address: str) 
     todo = ailments.remedy or remedy(error)
     if ailments.are_final:
         return ConnectionSettingsError(f"{said}: {todo}")
-    if ailments.mean_nobody_is_there:
+    if ailments.mean_nobody_answers:
         return UnreachableError(f"{said}: {todo}")
     return KafkaUnavailableError(f"{said}: {todo}")

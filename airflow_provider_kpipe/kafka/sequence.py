@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.kafka_names import sequence_group_of, sequence_id_of
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.kafka.bounds import let_go
@@ -48,7 +48,7 @@ def draw_number(settings: Mapping[str, str], group: str, topic: str, above: int 
 
 def _draw(settings: Mapping[str, str], group: str, topic: str, above: int) -> int:
     counter = sequence_group_of(group)
-    consumer = Consumer({**CONNECTING, "log_level": 3, **settings, "group.id": counter, "enable.auto.commit": False})
+    consumer = Consumer({**connecting({"log_level": 3, **settings}), "group.id": counter, "enable.auto.commit": False})
     try:
         with OffsetTransaction(settings, sequence_id_of(group), topic) as transaction:
             # Inside the block: whoever drew before has either committed by now, or is fenced.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, TopicPartition
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.kafka_names import stop_group_of
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_partition_of
@@ -15,7 +15,7 @@ from airflow_provider_kpipe.kafka.bounds import let_go, within
 
 def request_stop(settings: Mapping[str, str], plan: Plan, attempt: int, reason: str, seconds: float = 10.0) -> None:
     """Say so to one attempt of a run; its workers look every half a second."""
-    common = {**CONNECTING, "log_level": 3, **settings}
+    common = connecting({"log_level": 3, **settings})
     consumer = Consumer({**common, "group.id": stop_group_of(plan.working_group), "enable.auto.commit": False})
     position = TopicPartition(plan.topic, stop_partition_of(plan), 0, StopRequest(attempt, reason).to_text())
     try:

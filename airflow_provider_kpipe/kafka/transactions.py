@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaException, Producer
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.open_writers import slots_of, writers_left_open
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KpipeError
@@ -61,7 +61,7 @@ def end_open_transactions(settings: Mapping[str, str], transactional_ids: Iterab
     until = time.monotonic() + seconds
 
     def end(transactional_id: str) -> None:
-        producer = Producer({**CONNECTING, "log_level": 3, **settings, "transactional.id": transactional_id})
+        producer = Producer({**connecting({"log_level": 3, **settings}), "transactional.id": transactional_id})
         try:
             producer.init_transactions(max(0.0, until - time.monotonic()))
         except KafkaException as failure:

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
 from airflow_provider_kpipe.kafka.bounds import let_go
 
 ANSWER_SECONDS = 10.0
+# The records are not wanted.
+_LITTLE = {"fetch.wait.max.ms": 10, "fetch.message.max.bytes": 1_000, "queued.max.messages.kbytes": 1_024}
 
 
 def truncated(
@@ -29,12 +31,7 @@ def truncated(
     found: dict[int, str] = {}
     consumer = Consumer(
         {
-            **CONNECTING,
-            "log_level": 3,
-            "fetch.wait.max.ms": 10,
-            "fetch.message.max.bytes": 1_000,
-            "queued.max.messages.kbytes": 1_024,
-            **settings,
+            **connecting({"log_level": 3, **_LITTLE, **settings}),
             "group.id": progress_group_of(group),
             "enable.auto.commit": False,
             "enable.partition.eof": True,

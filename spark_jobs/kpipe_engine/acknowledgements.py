@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from airflow_provider_kpipe.contract.client_log import ClientLog
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from kpipe_engine.admission import Admission
-from kpipe_engine.client_log import ClientLog
 from kpipe_engine.clients import Settings
 from kpipe_engine.deadline import BoundedCalls
 from kpipe_engine.errors import (

@@ -8,11 +8,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer
 
-from airflow_provider_kpipe.contract.connecting import CONNECTING
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
 from airflow_provider_kpipe.contract.pipeline import TRANSACTION_PER_CHUNK, KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from kpipe_engine.client_log import ClientLog
 from kpipe_engine.deadline import close_all
 
 Settings = Mapping[str, Any]
@@ -25,14 +24,9 @@ QUEUE_KBYTES = 48 * 1024
 SHORTEST_TRANSACTION_TIMEOUT_MS = 60_000
 
 
-def client_settings(settings: Settings) -> dict[str, Any]:
-    """What all clients of the engine have in common; a `settings` of the connection wins."""
-    return {**CONNECTING, "logger": ClientLog(), **settings}
-
-
 def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, Any]:
     return {
-        **client_settings({}),
+        **connecting({}),
         # A bounded reader waits for the end of its range, and turns to the next one only when the fetch that it has
         # sent comes back: an empty one should do so soon.
         "fetch.wait.max.ms": 5,
@@ -61,7 +55,7 @@ def group_reader(settings: Settings, plan: Plan, slot: int) -> Consumer:
 
 def reader_of(settings: Settings, group: str) -> Consumer:
     """Reads what a group holds, and never joins it."""
-    return Consumer({**client_settings({"log_level": 3, **settings}), "group.id": group, "enable.auto.commit": False})
+    return Consumer({**connecting({"log_level": 3, **settings}), "group.id": group, "enable.auto.commit": False})
 
 
 def let_go(*clients: Consumer | Producer) -> None:
@@ -71,7 +65,7 @@ def let_go(*clients: Consumer | Producer) -> None:
 
 def producer_settings(settings: Settings, destination: KafkaDestination) -> dict[str, Any]:
     chosen = {
-        **client_settings({}),
+        **connecting({}),
         # Nobody waits for a batch but the end of a chunk, which sends it at once. Where segments take their time, 20 ms
         # made so many small requests that a fifth of the CPU went to the broker; now it is an eighth.
         "linger.ms": 100,

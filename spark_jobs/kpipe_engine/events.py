@@ -11,10 +11,11 @@ from typing import Any, Literal, TypeAlias
 
 from confluent_kafka import KafkaException, Producer
 
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.lease import lease_id_of
 from airflow_provider_kpipe.contract.progress import Ending
-from kpipe_engine.clients import Settings, client_settings, let_go, log_error
+from kpipe_engine.clients import Settings, let_go, log_error
 from kpipe_engine.lane import Lane
 
 Event: TypeAlias = Literal[
@@ -96,7 +97,7 @@ class PublishedEvents(LoggedEvents):
     def __init__(self, job: Job, settings: Settings, topic: str) -> None:
         super().__init__(job)
         own = {"linger.ms": 50, **settings, "acks": "all", "error_cb": log_error}
-        self._producer = Producer(client_settings(own))
+        self._producer = Producer(connecting(own))
         self._topic = topic
 
     def tell(self, event: Event, lane: Lane, **details: Any) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from confluent_kafka import Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.details import fit, with_details
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.metadata import most_spans
@@ -23,7 +24,7 @@ from airflow_provider_kpipe.contract.standing import (
     take_on,
 )
 from airflow_provider_kpipe.contract.strict_json import DocumentError
-from kpipe_engine.clients import ANSWER_SECONDS, client_settings, group_reader, let_go
+from kpipe_engine.clients import ANSWER_SECONDS, group_reader, let_go
 from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import needing
 from kpipe_engine.held_offsets import held_offsets
@@ -181,7 +182,7 @@ class Ownership:
         """The writers of all pieces beyond the first, which our own writer has fenced."""
         for slot in range(1, pieces):
             writer = self._plan.transactional_id(lane.partition, slot)
-            settings = client_settings({"log_level": 3, **self._settings.destination})
+            settings = connecting({"log_level": 3, **self._settings.destination})
             producer = Producer({**settings, "transactional.id": writer})
             try:
                 with needing(transactional_id=writer):

@@ -11,11 +11,12 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.kafka_names import stop_group_of
 from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_partition_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
-from kpipe_engine.clients import Settings, client_settings, let_go, log_error
+from kpipe_engine.clients import Settings, let_go, log_error
 
 log = logging.getLogger("kpipe")
 
@@ -77,7 +78,7 @@ class ListeningOrders(YieldOrders):
     def _listen(self) -> None:
         if self._done.wait(FIRST_LOOK_SECONDS):
             return
-        settings = client_settings({**self._settings, "error_cb": log_error})
+        settings = connecting({**self._settings, "error_cb": log_error})
         consumer = Consumer({**settings, "group.id": stop_group_of(self._job.plan.working_group)})
         asked = [TopicPartition(self._job.plan.topic, stop_partition_of(self._job.plan))]
         try:

@@ -6,18 +6,23 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
 from jobs import wait_for
 from pipelines import Bench
+from secure import SecureBroker, make_certificates
 from topics import commit, fill, numbered
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka import looking
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.draining import look_at
+from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.broker import free_ports
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
@@ -33,6 +38,18 @@ def bench(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> Bench:
     connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": made.bootstrap}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
     return made
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    with SecureBroker(tmp_path_factory.mktemp("certificates")) as running:
+        yield running
+
+
+def connect(monkeypatch: pytest.MonkeyPatch, settings: Mapping[str, str]) -> None:
+    """Let the Airflow connection say so."""
+    connection = {"conn_type": "kafka", "extra": dict(settings)}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
 
 
 def gate(bench: Bench, deferrable: bool, **arguments: Any) -> KpipePartitionsDrainedSensor:
@@ -131,6 +148,74 @@ def test_deferred_it_waits_in_the_triggerer_until_the_group_has_moved(
     at_end = {"committed": 10, "target": 10}
     assert sensor.execute_complete({}, event) == {"partitions": {"0": at_end, "1": at_end}}
     assert deferred.value.method_name == "execute_complete"
+
+
+def with_a_wrong_password(secure: SecureBroker, _tmp_path: Path) -> dict[str, str]:
+    return secure.sasl("a-wrong-one")
+
+
+def with_a_wrong_authority(secure: SecureBroker, tmp_path: Path) -> dict[str, str]:
+    authority, _ = make_certificates(tmp_path / "another")
+    return secure.ssl(authority)
+
+
+def without_login(secure: SecureBroker, _tmp_path: Path) -> dict[str, str]:
+    """Of a user whose listener does not know logins."""
+    return secure.reached_as("ssl", "sasl_ssl")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (with_a_wrong_password, "Invalid username or password): the cluster does not let the connection's user in"),
+        (with_a_wrong_authority, "the cluster and the connection do not trust each other: mend ssl.ca.location"),
+        (without_login, "the listener takes no login: set security.protocol"),
+    ],
+)
+@pytest.mark.parametrize("looks_before", [0, 2])
+def test_deferred_a_connection_that_is_refused_is_named_and_asked_once(
+    secure: SecureBroker,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    wrong: Callable[[SecureBroker, Path], dict[str, str]],
+    named: str,
+    looks_before: int,
+) -> None:
+    """In the triggerer from the beginning, or from when somebody changes the connection."""
+    bench = Bench.make(secure.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    connect(monkeypatch, secure.sasl())
+    sensor = gate(bench, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor.execute({})
+
+    refused = wrong(secure, tmp_path)
+    looks: list[bool] = []
+
+    def counted(positions: Positions, target: DrainTarget) -> Any:
+        looks.append(refused.items() <= positions.cluster._settings.items())
+        return look_at(positions, target)
+
+    monkeypatch.setattr(looking, "look_at", counted)
+
+    async def wait_and_change() -> Any:
+        if not looks_before:
+            connect(monkeypatch, refused)
+        first = asyncio.create_task(anext(deferred.value.trigger.run()))
+        while len(looks) < looks_before:
+            assert not first.done()
+            await asyncio.sleep(0.01)
+        connect(monkeypatch, refused)
+        return (await first).payload
+
+    event = asyncio.run(asyncio.wait_for(wait_and_change(), 60))
+    assert set(event) == {"error"}
+    assert named in event["error"]
+    assert "a-wrong-one" not in event["error"]
+    with pytest.raises(AirflowFailException) as failed:
+        sensor.execute_complete({}, event)
+    assert named in str(failed.value)
+    assert looks.count(True) == 1
 
 
 def test_dead_gates_hold_up_no_live_one_and_leave_nothing_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,26 @@ from airflow_provider_kpipe.sandbox import create_topics
 from airflow_provider_kpipe.sandbox.broker import free_ports
 
 Connection = Callable[[SecureBroker], dict[str, str]]
+
+SPEAK_TLS = "hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the connection"
+SPEAK_NO_TLS = "speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext"
+LOG_IN = "hangs up on whoever does not log in: set security.protocol of the connection to sasl_plaintext or sasl_ssl"
+DO_NOT_LOG_IN = "takes no login: set security.protocol of the connection to plaintext or ssl"
+# By what the listener speaks, and what the connection takes it for.
+MISTAKEN = {
+    ("ssl", "plaintext"): (UnreachableError, SPEAK_TLS),
+    ("ssl", "sasl_plaintext"): (UnreachableError, SPEAK_TLS),
+    ("sasl_ssl", "plaintext"): (UnreachableError, SPEAK_TLS),
+    ("sasl_ssl", "sasl_plaintext"): (UnreachableError, SPEAK_TLS),
+    ("plaintext", "ssl"): (UnreachableError, SPEAK_NO_TLS),
+    ("plaintext", "sasl_ssl"): (UnreachableError, SPEAK_NO_TLS),
+    ("sasl_plaintext", "ssl"): (UnreachableError, SPEAK_NO_TLS),
+    ("sasl_plaintext", "sasl_ssl"): (UnreachableError, SPEAK_NO_TLS),
+    ("sasl_plaintext", "plaintext"): (UnreachableError, LOG_IN),
+    ("sasl_ssl", "ssl"): (UnreachableError, LOG_IN),
+    ("plaintext", "sasl_plaintext"): (ConnectionSettingsError, DO_NOT_LOG_IN),
+    ("ssl", "sasl_ssl"): (ConnectionSettingsError, DO_NOT_LOG_IN),
+}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +101,32 @@ def test_a_refused_port() -> None:
     said = assert_refused({"bootstrap.servers": f"127.0.0.1:{port}"}, UnreachableError, answer_seconds=2)
     assert "Connection refused" in said
     assert "): nobody listens there: see that the cluster is up, and that host and port in bootstrap.servers" in said
+
+
+@pytest.fixture(scope="module")
+def mistaken(secure: SecureBroker) -> dict[tuple[str, str], str]:
+    """Make each mistake at once: most are waited for, as a proxy hangs up too while its broker is just starting."""
+
+    def said_of(mistake: tuple[str, str]) -> str:
+        return assert_refused(secure.reached_as(*mistake), MISTAKEN[mistake][0], answer_seconds=10)
+
+    with ThreadPoolExecutor(len(MISTAKEN)) as threads:
+        return dict(zip(MISTAKEN, threads.map(said_of, MISTAKEN), strict=True))
+
+
+@pytest.mark.parametrize("mistake", MISTAKEN, ids=lambda each: f"{each[0]} taken for {each[1]}")
+def test_a_listener_of_another_protocol(
+    secure: SecureBroker, mistaken: dict[tuple[str, str], str], mistake: tuple[str, str]
+) -> None:
+    said = mistaken[mistake]
+    assert secure.reached_as(*mistake)["bootstrap.servers"] in said
+    assert f"): the listener {MISTAKEN[mistake][1]}" in said
+
+
+def test_a_listener_that_is_taken_for_what_it_is(secure: SecureBroker) -> None:
+    for protocol in ("plaintext", "sasl_plaintext", "ssl", "sasl_ssl"):
+        with Positions(secure.reached_as(protocol, protocol)) as positions:
+            assert positions.topic("orders").partitions == (0,)
 
 
 def assert_refused(settings: dict[str, str], kind: type[KpipeError], answer_seconds: float = 60) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import re
 
 import pytest
@@ -39,6 +40,10 @@ def test_whoever_reads_an_error_knows_what_to_do(name: str, passing: bool, said:
     assert said in remedy(error)
 
 
+NO_LOGIN = ("_AUTHENTICATION", "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state")
+NO_CERTIFICATE = ("_TRANSPORT", "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate")
+NO_TLS = ("_TRANSPORT", "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 2ms)")
+TIMED_OUT = ("_TRANSPORT", "Connection setup timed out in state CONNECT (after 30009ms in state CONNECT)")
 REFUSED = ("_TRANSPORT", "127.0.0.1:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms)")
 CUT_OFF = ("_TRANSPORT", "127.0.0.1:1/bootstrap: Disconnected (after 3ms in state UP)")
 UNKNOWN_HOST = ("_RESOLVE", "kafka:9092/bootstrap: Failed to resolve 'kafka:9092': Name or service not known")
@@ -62,10 +67,15 @@ def ailing(*said: tuple[str, str]) -> Ailments:
         ((UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"not known\): no such host is known: mend bootstrap\.servers"),
         ((REFUSED, ALL_DOWN), UnreachableError, r"Connection refused\): nobody listens there: .* host and port"),
         ((REFUSED, UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"refused; .*not known\): no such host"),
+        ((NO_LOGIN, ALL_DOWN), ConnectionSettingsError, r"SASL state\): the listener takes no login"),
+        ((NO_CERTIFICATE, ALL_DOWN), ConnectionSettingsError, r"bad certificate\): .*ssl\.certificate\.location"),
+        ((NO_TLS, ALL_DOWN), UnreachableError, r"listener\?\): the listener speaks no TLS"),
+        ((TIMED_OUT, ALL_DOWN), KafkaUnavailableError, r"timed out .*\): see that the cluster is up"),
+        ((TIMED_OUT, REFUSED, ALL_DOWN), KafkaUnavailableError, r"refused\): nobody listens there"),
         # One of several brokers only, as far as is known.
         ((WRONG_PASSWORD,), KafkaUnavailableError, r"Invalid username or password\): .*mend its login"),
         ((REFUSED,), KafkaUnavailableError, r"nobody listens there"),
-        ((CUT_OFF, ALL_DOWN), KafkaUnavailableError, r"Disconnected\): see that the cluster is up and that"),
+        ((CUT_OFF, ALL_DOWN), UnreachableError, r"Disconnected\): the listener hangs up on whoever does not log in"),
         ((ALL_DOWN,), KafkaUnavailableError, r"Timed out\): see that the cluster is up"),
         ((), KafkaUnavailableError, r"Timed out\): see that the cluster is up"),
     ],
@@ -82,9 +92,37 @@ def test_a_call_that_timed_out_is_named_after_what_its_client_said(
 def test_what_was_said_before_the_last_answer_is_no_cause() -> None:
     ailments = ailing(WRONG_PASSWORD, ALL_DOWN)
     ailments.forget()
-    assert (ailments.are_final, ailments.mean_nobody_is_there, ailments.remedy, str(ailments)) == (
-        False,
-        False,
-        None,
-        "",
-    )
+    assert not ailments.are_final
+    assert not ailments.mean_nobody_answers
+    assert (ailments.remedy, str(ailments)) == (None, "")
+
+
+HANGS_UP = "[thrd:kafka:9092/1]: kafka:9092/1: Disconnected: connection closed by peer (after 1ms in state {})"
+
+
+@pytest.mark.parametrize(("state", "remedy"), [("APIVERSION_QUERY", "speak TLS"), ("UP", "log in")])
+def test_who_hangs_up_says_so_in_the_log_of_the_client_only(state: str, remedy: str) -> None:
+    ailments = Ailments()
+    ailments.log(logging.INFO, "", "FAIL", "", HANGS_UP.format(state))
+    ailments.note(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert ailments.mean_nobody_answers
+    assert remedy in (ailments.remedy or "")
+    assert str(ailments) == "kafka:9092/1: Disconnected: connection closed by peer"
+
+
+def test_a_broker_that_has_answered_and_hangs_up_is_no_mistake_in_the_address() -> None:
+    ailments = Ailments()
+    ailments.answered()
+    ailments.log(logging.INFO, "", "FAIL", "", HANGS_UP.format("UP"))
+    ailments.note(KafkaError(KafkaError._TRANSPORT, REFUSED[1]))
+    ailments.note(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert not ailments.mean_nobody_answers
+    assert "nobody listens there" in (ailments.remedy or "")
+
+
+def test_what_else_clients_log_is_no_ailment(caplog: pytest.LogCaptureFixture) -> None:
+    ailments = Ailments()
+    ailments.log(logging.INFO, "", "STATE", "", "kafka:9092/1: Broker changed state UP -> DOWN")
+    ailments.log(logging.ERROR, "", "GETPID", "", "Failed to acquire a PID for a test of ailments")
+    assert str(ailments) == ""
+    assert [each.getMessage() for each in caplog.records] == ["Failed to acquire a PID for a test of ailments"]

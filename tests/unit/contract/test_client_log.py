@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from kpipe_engine import client_log
-from kpipe_engine.client_log import AGAIN_SECONDS, Causes, ClientLog
+from airflow_provider_kpipe.contract import client_log
+from airflow_provider_kpipe.contract.client_log import AGAIN_SECONDS, Causes, ClientLog
 
 LOST = "[thrd:main]: {}: Disconnected: connection closed by peer (after 9ms in state UP) (_TRANSPORT)"
 
