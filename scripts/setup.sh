@@ -24,6 +24,7 @@ has_java() {
     major=$(java_major || true)
     [ "${major:-0}" -ge 17 ]
 }
+has_postgresql() { command -v initdb >/dev/null || compgen -G "/usr/lib/postgresql/*/bin/initdb" >/dev/null; }
 find_python() {
     for name in python3.12 python3.11 python3; do
         if "$name" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null; then
@@ -48,10 +49,9 @@ if [ -z "$python" ]; then
 fi
 "$python" -c 'import ensurepip, venv' 2>/dev/null || install_debian python3-venv
 
-# A few tests alone need it: without root, everything else goes on.
-if ! { command -v initdb || compgen -G "/usr/lib/postgresql/*/bin/initdb"; } >/dev/null; then
-    (install_debian postgresql) || say "the tests of what a database takes will fail without PostgreSQL"
-fi
+# A few tests alone need it, and fail without it: where it cannot be had, everything else goes on.
+has_postgresql || (install_debian postgresql) || true
+has_postgresql || say "the tests on a PostgreSQL will fail: there is none on this machine"
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt

@@ -37,11 +37,12 @@ _POLL_SECONDS = 0.2
 
 
 class SandboxAirflow:
-    """API server, scheduler, DAG processor and triggerer on a free loopback port and a SQLite database.
+    """API server, scheduler, DAG processor and triggerer on a free loopback port.
 
     As a context manager it is up, with the DAGs `wait_for` parsed, inside the block. All its files are in
     `home`; without one it takes a temporary folder, which `stop` removes. None of its processes outlives
-    this one, however this one ends.
+    this one, however this one ends. `database` is the address of its database, as SQLAlchemy writes it; without
+    one it takes a SQLite in its home.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class SandboxAirflow:
         connections: Mapping[str, Connection] | None = None,
         wait_for: Collection[str] = (),
         home: Path | None = None,
+        database: str | None = None,
         start_timeout: float = 120.0,
     ) -> None:
         self._dags = dags.absolute()
@@ -58,6 +60,7 @@ class SandboxAirflow:
         self._wait_for = frozenset(wait_for)
         self._given_home = home.absolute() if home else None
         self._home = self._given_home
+        self._database = database
         self._start_timeout = start_timeout
         self._api: AirflowApi | None = None
         self._supervisor: subprocess.Popen[bytes] | None = None
@@ -108,7 +111,7 @@ class SandboxAirflow:
                 self._supervisor = subprocess.Popen(
                     [sys.executable, "-m", _SUPERVISOR, PROGRAMS.to_text()],
                     cwd=self._home,
-                    env=airflow_environment(self._home, self._dags, port, self._connections),
+                    env=airflow_environment(self._home, self._dags, port, self._connections, database=self._database),
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -1,4 +1,4 @@
-"""The environment of a sandbox Airflow: loopback only, SQLite, quick to start and to react."""
+"""The environment of a sandbox Airflow: loopback only, quick to start and to react."""
 
 from __future__ import annotations
 
@@ -20,8 +20,20 @@ def kafka_connection(bootstrap_servers: str) -> Connection:
     return {"conn_type": "kafka", "extra": {"bootstrap.servers": bootstrap_servers}}
 
 
+def sqlite(home: Path) -> str:
+    """The address of a database in the home."""
+    # A writer that finds SQLite locked waits; by default it fails after five seconds.
+    return f"sqlite:///{home / 'airflow.db'}?timeout={LOCK_SECONDS}"
+
+
 def airflow_environment(
-    home: Path, dags: Path, port: int, connections: Mapping[str, Connection], environ: Mapping[str, str] = os.environ
+    home: Path,
+    dags: Path,
+    port: int,
+    connections: Mapping[str, Connection],
+    environ: Mapping[str, str] = os.environ,
+    *,
+    database: str | None = None,
 ) -> dict[str, str]:
     """Variables for every process of one Airflow. Those of another Airflow in `environ` are left out."""
     # Without bytecode files each of Airflow's processes would compile its thousand modules again.
@@ -34,8 +46,7 @@ def airflow_environment(
     return {
         **inherited,
         "AIRFLOW_HOME": str(home),
-        # A writer that finds SQLite locked waits; by default it fails after five seconds.
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout={LOCK_SECONDS}",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database or sqlite(home),
         **{f"AIRFLOW__{name}": value for name, value in _configuration(dags, port).items()},
         **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in connections.items()},
         # What a killed job leaves behind is removed with the home.

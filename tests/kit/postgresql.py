@@ -30,6 +30,11 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    @property
+    def address(self) -> str:
+        """As SQLAlchemy writes it."""
+        return f"postgresql+psycopg2://{USER}@/{USER}?host={self._folder}"
+
     def start(self) -> None:
         data = self._folder / "data"
         self._run("initdb", "--auth=trust", "--encoding=UTF8", "--no-sync", f"--username={USER}", "-D", str(data))

@@ -46,3 +46,9 @@ def test_all_files_are_below_the_home() -> None:
     found = environment()
     assert found["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"].startswith(f"sqlite:///{HOME}/airflow.db?")
     assert found["TMPDIR"] == found["SPARK_LOCAL_DIRS"] == str(HOME / "tmp")
+
+
+def test_the_database_may_be_another_one() -> None:
+    address = "postgresql+psycopg2://airflow@/airflow?host=/run/postgresql"
+    found = airflow_environment(HOME, DAGS, 8080, {}, {}, database=address)
+    assert found["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == address
