@@ -18,6 +18,7 @@ from airflow_provider_kpipe.contract.dead_letter import (
 )
 from airflow_provider_kpipe.contract.dead_letter_codecs import latest_tries
 from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.header_names import check_header_name
 from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
 
 
@@ -108,10 +109,11 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 def _name(text: str | None) -> str:
     try:
-        # JSON can spell half of a pair, which no header can hold.
-        return str(text).encode().decode()
-    except UnicodeEncodeError as error:
-        raise DocumentError(f"Envelope.headers: the name {text!r} is no text that UTF-8 can encode") from error
+        # JSON can spell what no header can hold.
+        check_header_name(text)
+    except ValueError as error:
+        raise DocumentError(f"Envelope.headers: {error}") from error
+    return str(text)
 
 
 def _check_within(field: str, number: int, least: int, largest: int) -> None:

@@ -47,7 +47,9 @@ class Fault:
         try:
             message = str(error)
             trace = format_exception(error)
-        except Exception as unspeakable:  # noqa: BLE001  # user code: a fault must come of it, whatever it raises
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as unspeakable:  # noqa: BLE001  # user code: a fault must come of it, whatever it raises
             message = f"{type(error).__name__}, which cannot say its message: {type(unspeakable).__name__}"
             trace = "".join(traceback.format_tb(error.__traceback__))
         return cls(

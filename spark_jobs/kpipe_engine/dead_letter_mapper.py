@@ -9,7 +9,8 @@ from typing import Any
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
 from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letter_messages import DeadLetterMessage
-from kpipe_engine.errors import PartitionStoppedError, SegmentTimeoutError
+from airflow_provider_kpipe.contract.header_names import check_header_name
+from kpipe_engine.errors import PartitionStoppedError, shown
 from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 
@@ -29,10 +30,12 @@ class Mapper:
             _check_part("key", key)
             _check_part("value", value)
             return DeadLetterMessage(key, value, [*_pairs(headers), *redrive_headers(letter)])
-        except (Exception, SystemExit, SegmentTimeoutError) as error:
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
             raise PartitionStoppedError(
                 f"offset {letter.source.offset}: the dead letter mapper {self._path!r} made nothing of the record "
-                f"({type(error).__name__}: {error}): it takes a DeadLetter and returns key, value and headers; "
+                f"({shown(error)}): it takes a DeadLetter and returns key, value and headers; "
                 "mend it, or ship its module with py_files, then run again",
                 letter.source.offset,
             ) from error
@@ -51,8 +54,6 @@ def _pairs(headers: Any) -> list[Header]:
     pairs = []
     for name, value in headers or ():
         _check_part(f"header {name!r}", value)
-        if not isinstance(name, str):
-            raise TypeError(f"the header name {name!r} that it returned is {type(name).__name__}, and no str")
-        name.encode()  # raises for half of a pair, which no header can hold
+        check_header_name(name)
         pairs.append((name, value))
     return pairs

@@ -68,7 +68,7 @@ class SingleLetters:
         if previous.pipeline == self._plan.pipeline or previous.fault.exception_class:
             return letter.after(previous)
         # Another pipeline redrove it, and there it passed: here, it faults for the first time.
-        return replace(letter, headers=previous.headers)
+        return replace(letter, key=previous.key, value=previous.value, headers=previous.headers)
 
 
 def _previous(letter: DeadLetter) -> DeadLetter | None:

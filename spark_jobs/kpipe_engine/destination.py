@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.faults import FaultKind
+from airflow_provider_kpipe.contract.header_names import check_header_name
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination
 from airflow_provider_kpipe.record import Header, Record, SourceMessage
 from kpipe_engine.delivery import Delivery
@@ -17,6 +19,8 @@ from kpipe_engine.rows import Row
 
 PARTITIONER_CHOOSES = -1
 NOW = 0
+
+_name_of = itemgetter(0)
 
 
 class Destination:
@@ -138,12 +142,12 @@ class Destination:
 
 
 def check_names(headers: Any) -> None:
-    """The client's library ends the whole process over a header name that is no UTF-8. One that was read is."""
+    """The client's library ends the whole process over some names, and writes others for the rest of those that no
+    header can have. One that was read is sound."""
     try:
-        for header in headers:
-            name = header if type(header) is str else header[0]
-            if isinstance(name, str) and not name.isascii():
-                name.encode()
+        for name in headers if isinstance(headers, dict) else map(_name_of, headers):
+            if type(name) is not str or not name.isascii() or "\0" in name:
+                check_header_name(name)
     except (TypeError, ValueError, LookupError) as error:
         raise UnwritableRecordError from error
 

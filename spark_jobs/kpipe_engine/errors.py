@@ -52,6 +52,11 @@ _SILENCE = frozenset(
 )
 
 
+def shown(error: BaseException) -> str:
+    """Any error of user code, for people; also one that cannot say its own message."""
+    return f"{type(error).__name__}: {Fault.of(error, '', 'segment').message}"
+
+
 def is_record_error(error: KafkaError) -> bool:
     return error.code() in _RECORD_ERRORS and not error.fatal()
 

@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage, coordinates
 from kpipe_engine.dead_letters import DeadLetters, cannot_read
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError, SegmentTimeoutError
+from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError, shown
 from kpipe_engine.run_watch import RunWatch
 from kpipe_engine.time_limit import Limit
 
@@ -81,11 +81,16 @@ class _UsersChoice:
             if self._function is None:
                 with self._limit.step(f"the import of on_fault={self._path!r}"):
                     self._function = self._limit.around(pkgutil.resolve_name(self._path))
-            return self._function(fault, Record(message, self._origin))
-        except (Exception, SystemExit, SegmentTimeoutError) as error:
+            chosen = self._function(fault, Record(message, self._origin))
+            if not isinstance(chosen, str):
+                raise TypeError(f"it chose a {type(chosen).__name__}, and no action")
+            return chosen
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
             raise PartitionStoppedError(
                 f"offset {message.offset()}: on_fault={self._path!r} itself failed over it "
-                f"({type(error).__name__}: {error}); the record's fault was {fault}; mend the function, then run again",
+                f"({shown(error)}); the record's fault was {fault}; mend the function, then run again",
                 message.offset(),
             ) from error
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import PartitionStoppedError, SegmentError, SegmentTimeoutError
+from kpipe_engine.errors import PartitionStoppedError, SegmentError, shown
 from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 Process = Callable[[Record], Any]
@@ -40,9 +40,11 @@ class SegmentChain:
                         self._settle(segment.open(self._context))
                 self._opened.append((path, segment))
                 self._steps.append((path, self._limit.around(segment.process)))
-            except (Exception, SystemExit, SegmentTimeoutError) as error:
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException as error:
                 raise PartitionStoppedError(
-                    f"segment {path!r} did not open: {_shown(error)}; mend it or what it needs, then run again"
+                    f"segment {path!r} did not open: {shown(error)}; mend it or what it needs, then run again"
                 ) from error
 
     @property
@@ -82,7 +84,9 @@ class SegmentChain:
                 if hasattr(segment, "close"):
                     with self._limit.step(f"close() of segment {path!r}"):
                         self._settle(segment.close())
-            except (Exception, SegmentTimeoutError):
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except BaseException:
                 # Its records are terminal by now; a failing close must not undo them.
                 self._context.logger.exception("segment %r did not close", path)
 
@@ -102,9 +106,11 @@ def find_segment(path: str) -> Any:
     """What an import path names, if it can be a segment."""
     try:
         found: Any = pkgutil.resolve_name(path)
-    except (Exception, SystemExit, SegmentTimeoutError) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
         raise PartitionStoppedError(
-            f"segment {path!r} cannot be imported on the executor ({_shown(error)}): "
+            f"segment {path!r} cannot be imported on the executor ({shown(error)}): "
             "ship its module with py_files, or install it on the executors"
         ) from error
     if not callable(found):
@@ -112,7 +118,3 @@ def find_segment(path: str) -> Any:
     if inspect.isclass(found) and not callable(getattr(found, "process", None)):
         raise PartitionStoppedError(f"segment class {path!r} has no method process(record)")
     return found
-
-
-def _shown(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"

@@ -76,6 +76,13 @@ def test_what_is_no_base64_is_named(changes: dict[str, Any], said: str) -> None:
     assert "no base64" in str(refusal.value)
 
 
+@pytest.mark.parametrize("name", ["\ud800", "a\0b"])
+def test_a_name_that_no_header_can_hold_is_refused(name: str) -> None:
+    document = {**Envelope.around(LETTER).to_json(), "headers": [[name, "MQ=="]]}
+    with pytest.raises(DocumentError, match=r"Envelope\.headers: "):
+        Envelope.from_json(document).opened()
+
+
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"\xff", b"[" * 100_000, b"[]"], ids=["empty", "cut", "bytes", "deep", "list"]
 )

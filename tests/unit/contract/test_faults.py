@@ -18,7 +18,12 @@ class MuteError(Exception):
         raise RuntimeError("no words")
 
 
-def fault_of(error: Exception, *retries: FailedTry) -> Fault:
+class LeavingError(BaseException):
+    def __str__(self) -> str:
+        raise SystemExit("bye")
+
+
+def fault_of(error: BaseException, *retries: FailedTry) -> Fault:
     with pytest.raises(type(error)) as caught:
         raise error
     return Fault.of(caught.value, "orders_pipeline:parse", "segment", retries)
@@ -51,6 +56,7 @@ def test_the_cause_of_an_error_is_in_the_stacktrace() -> None:
 
 def test_an_error_that_cannot_say_its_message_is_a_fault_all_the_same() -> None:
     assert fault_of(MuteError()).exception_class.endswith("MuteError")
+    assert fault_of(LeavingError()).message == "LeavingError, which cannot say its message: SystemExit"
 
 
 @given(message=st.text(min_size=900, max_size=3_000))

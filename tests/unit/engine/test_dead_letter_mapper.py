@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from fateful_kit import UnspeakableError
 from letters import LETTER
 
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
@@ -35,6 +36,10 @@ def wrong_name(letter: DeadLetter) -> tuple[Any, Any, Any]:
     return letter.key, b"", [(b"a", b"1")]
 
 
+def cut_name(letter: DeadLetter) -> tuple[Any, Any, Any]:
+    return letter.key, b"", [("a\0b", b"1")]
+
+
 def names_only(letter: DeadLetter) -> tuple[Any, Any, Any]:
     return letter.key, b"", {"abc": b"1"}
 
@@ -49,6 +54,10 @@ def raises(letter: DeadLetter) -> None:
 
 def leaves(letter: DeadLetter) -> None:
     raise SystemExit("bye")
+
+
+def ends(letter: DeadLetter) -> None:
+    raise UnspeakableError
 
 
 def test_it_decides_and_what_a_redrive_needs_is_added() -> None:
@@ -74,11 +83,13 @@ def test_what_it_wrote_is_known_as_a_dead_letter() -> None:
     [
         ("wrong_value", "the value that it returned is dict"),
         ("wrong_header", "the header 'a' that it returned is int"),
-        ("wrong_name", "the header name b'a' that it returned is bytes"),
+        ("wrong_name", "TypeError: a header is named by a bytes"),
+        ("cut_name", "ValueError: the header name 'a\\x00b' holds NUL"),
         ("names_only", "ValueError"),
         ("nothing", "TypeError"),
         ("raises", "KeyError: 'customer'"),
         ("leaves", "SystemExit: bye"),
+        ("ends", "UnspeakableError: UnspeakableError, which cannot say its message"),
         ("not_there", "AttributeError"),
     ],
 )

@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from letters import FAULT, letters, strange_messages
+from letters import FAULT, LETTER, letters, strange_messages
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter, write_raw
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter, write_envelope, write_raw
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import (
     DeadLetterFormat,
@@ -74,6 +74,16 @@ def test_a_record_becomes_a_letter_and_goes_back_whatever_came_with_it(
         restored = choose_restore(PIPELINE, target)(arrived, letter)
         assert (restored.key(), restored.timestamp()[1] >= -1) == (letter.key, True)
         assert all(isinstance(name, str) for name, _ in restored.headers() or ())
+
+
+def test_the_record_in_an_envelope_of_another_pipeline_goes_on_whole(message: MakeMessage) -> None:
+    untold = replace(LETTER, pipeline="payments", fault=replace(FAULT, exception_class=""))
+    key, value, headers = write_envelope(untold, DIALECTS["kpipe"])
+    arrived: Any = message(5, value, key=key, headers=list(headers))
+    letter = read_dead_letter(*choose_write(KafkaDeadLetter("orders.dead"), PLAN)(arrived, FAULT))
+    assert letter
+    assert (letter.key, letter.value, letter.headers) == (LETTER.key, LETTER.value, LETTER.headers)
+    assert (letter.source.offset, letter.attempt, letter.first) == (5, 1, None)
 
 
 def test_what_letters_of_one_cause_have_in_common_is_made_once(

@@ -203,6 +203,11 @@ UNWRITABLE: list[dict[str, Any]] = [
     {"headers": [("a", 5)]},
     {"headers": [("a",)]},
     {"headers": [None]},
+    # Of these, the client would make the names "b'a'", "None" and "a".
+    {"headers": [(b"a", b"1")]},
+    {"headers": [(None, b"1")]},
+    {"headers": [("a\0b", b"1")]},
+    {"headers": {"a\0b": b"1"}},
 ]
 
 

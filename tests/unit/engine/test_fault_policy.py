@@ -4,6 +4,7 @@ import time
 from typing import Any
 
 import pytest
+from fateful_kit import UnspeakableError
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.causes import OTHER_KINDS, Cause
@@ -15,7 +16,7 @@ from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.fault_policy import FaultPolicy, choose_fault_policy
 from kpipe_engine.run_watch import NoWatch
-from kpipe_engine.time_limit import choose_limit
+from kpipe_engine.time_limit import NO_LIMIT, choose_limit
 from kpipe_engine.whereabouts import Whereabouts
 
 
@@ -89,3 +90,28 @@ def test_the_causes_of_faults_are_counted_by_their_kinds(message: Any) -> None:
     most, *others = counts.causes
     assert (most.exception_class, most.count, most.offset) == ("ValueError", 20, 1)
     assert others[-1].exception_class == OTHER_KINDS
+
+
+def no_action(fault: Fault, record: Any) -> Any:
+    return [fault.kind]
+
+
+def ends(fault: Fault, record: Any) -> str:
+    raise UnspeakableError
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("no_action", "TypeError: it chose a list, and no action"), ("ends", "UnspeakableError: Unspeakable")],
+)
+def test_a_function_that_chooses_nothing_stops_the_partition_and_ends_no_worker(
+    message: Any, name: str, said: str
+) -> None:
+    path = f"{__name__}:{name}"
+    pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), on_fault=path)
+    job = Job(pipeline, plan_of(PartitionRange(3, 0, 9, None)))
+    policy = choose_fault_policy(job, Letters(), NoWatch(), NO_LIMIT)
+    with pytest.raises(PartitionStoppedError) as stop:
+        policy.take(message(7, b"a"), fault("segment"), Counts())
+    assert stop.value.next_offset == 7
+    assert f"on_fault={path!r} itself failed over it ({said}" in str(stop.value)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Message
+from fateful_kit import UnspeakableError
 
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
@@ -273,6 +274,20 @@ def test_what_is_no_segment_stops_the_partition(user: User) -> None:
 
 def broken(*_: Any) -> None:
     raise OSError("no such host")
+
+
+def unspeakable(*_: Any) -> None:
+    raise UnspeakableError
+
+
+def test_whatever_opening_and_closing_raise_ends_no_worker(user: User, caplog: pytest.LogCaptureFixture) -> None:
+    step(user, "One", close=unspeakable)
+    step(user, "Two", open=unspeakable)
+    segments = chain("One", "Two")
+    with pytest.raises(PartitionStoppedError, match=r"did not open: UnspeakableError: Uns"):
+        segments.open()
+    segments.close()
+    assert [each.getMessage() for each in caplog.records] == ["segment 'user_segments:One' did not close"]
 
 
 def test_segments_are_closed_in_reverse_order(user: User) -> None:
