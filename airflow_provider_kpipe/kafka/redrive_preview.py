@@ -19,6 +19,8 @@ from airflow_provider_kpipe.contract.redrive_ledger import Place
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
 from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
+from airflow_provider_kpipe.kafka.plan_check import check_in_log
+from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import redriven
 
 SAMPLES = 10
@@ -30,6 +32,8 @@ TEXT_CHARACTERS = 300
 def preview(settings: Mapping[str, str], order: RedriveOrder) -> RedriveResult:
     """Decides as the engine does, over the same ranges and the same ledger."""
     plan, redrive = order.plan, order.redrive
+    with Positions(settings) as positions:
+        check_in_log(positions, plan)
     seen = _Seen(plan.topic, Decisions(redrive, redriven(settings, plan, redrive.ledger_topic)))
     partitions = [seen.look(settings, planned) for planned in plan.ranges]
     return RedriveResult.of(

@@ -32,7 +32,8 @@ def check_redrive_retention(
     if not order.plan.pending:
         return
     now = int(time.time() * 1000) if now_ms is None else now_ms
-    limits = timestamp_limits(settings, _topics(pipeline, order), now)
+    # What was in the future when its record was read is less so by now.
+    limits = [each for each in timestamp_limits(settings, _topics(pipeline, order), now) if not each.is_of_future]
     if not limits:
         return
     written: Counter[str] = Counter()
@@ -40,7 +41,7 @@ def check_redrive_retention(
     for topic, timestamp in _writes(settings, pipeline, order):
         written[topic] += 1
         # A producer writes the time of writing in the place of 0.
-        beyond.update(limit for limit in limits if limit.topic == topic and limit.excludes(timestamp or now, now))
+        beyond.update(limit for limit in limits if limit.topic == topic and (timestamp or now) < limit.moment(now))
     for limit, count in beyond.items():
         _tell(pipeline, order, limit, count, written[limit.topic])
 

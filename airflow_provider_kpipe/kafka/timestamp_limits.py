@@ -38,9 +38,6 @@ class TimestampLimit:
         """The border of what is kept: its first timestamp, or for a limit of the future its last."""
         return now + self.milliseconds if self.is_of_future else now - self.milliseconds
 
-    def excludes(self, timestamp: int, now: int) -> bool:
-        return timestamp > self.moment(now) if self.is_of_future else timestamp < self.moment(now)
-
     @property
     def compared(self) -> str:
         return "further in the future than" if self.is_of_future else "older than"

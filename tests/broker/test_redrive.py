@@ -13,10 +13,12 @@ from redrives import dry_run, ids, letters, mended, order, redrive, work, worker
 from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letter import Coordinates
-from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.offsets import Explicit, PartitionRange
 from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
+from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.chunk import Chunk
@@ -344,6 +346,22 @@ def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, 
     assert f"topic '{gone}' cannot be written to" in (progress.reason or "")
     assert len(letters(bench)) == 5
     assert entries(bench) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"topic_id": "another"}, "was made anew since it was planned"),
+        ({"ranges": (PartitionRange(0, 0, 900, None),)}, "ends at 900 in partition 0 of .*, and the log at"),
+    ],
+)
+def test_a_dry_run_of_what_is_no_longer_there_says_so_at_once(
+    broker: SandboxBroker, changes: dict[str, Any], said: str
+) -> None:
+    bench = with_dead_letters(broker)
+    made = order(bench, dry_run=True)
+    with pytest.raises(StalePlanError, match=said):
+        preview(bench.settings, replace(made, plan=replace(made.plan, **changes)))
 
 
 def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: SandboxBroker) -> None:

@@ -54,6 +54,12 @@ def test_no_record_is_lost_and_there_are_never_more_kinds_than_shown(causes: lis
         assert min(each.first for each in found) == min(each.first for each in causes)
 
 
+def test_ten_kinds_are_told_by_themselves() -> None:
+    found = merged([Cause(f"E{number}", "x", 20 - number, 0, number) for number in range(12)])
+    assert [each.exception_class for each in found] == [*(f"E{number}" for number in range(10)), OTHER_KINDS]
+    assert (found[-1].count, found[-1].first) == (10 + 9, (0, 10))
+
+
 @given(one=CAUSES, other=CAUSES)
 def test_partitions_are_merged_in_any_order(one: list[Cause], other: list[Cause]) -> None:
     assert merged([*one, *other]) == merged([*other, *one])

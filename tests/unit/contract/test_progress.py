@@ -116,6 +116,12 @@ def test_no_more_than_all_of_a_range_is_ever_done() -> None:
     """What an earlier run has done may reach beyond the end of the range."""
     assert PartitionProgress(RANGE, 500, Counts()).fraction == 1.0
     assert PartitionProgress(RANGE, 110, Counts(), beyond=((150, 900),)).fraction == 0.6
+    assert PartitionProgress(RANGE, 110, Counts(), beyond=((150, 160), (700, 900))).fraction == 0.2
+
+
+def test_what_was_inherited_is_part_of_all_that_was_counted() -> None:
+    progress = PartitionProgress(RANGE, 150, Counts(read=50, written=49), inherited=Counts(read=7, written=1))
+    assert progress.all_counts == Counts(read=57, written=50)
 
 
 def test_progress_is_shown_as_plain_json() -> None:
