@@ -31,13 +31,17 @@ class FaultPolicy:
     def take(self, message: SourceMessage, fault: Fault, counts: Counts) -> None:
         # What was to be a dead letter and could not be written is nobody's choice any more: it must not be passed over.
         action = "dead_letter" if fault.kind == "dead_letter" else self._choose(fault, message)
+        if action in ("dead_letter", "skip"):
+            try:
+                self._watch.allow_fault(as_dead_letter=action == "dead_letter")
+            except PartitionStoppedError as stop:
+                # What comes before the record is on its way by now: it has to be stored with it.
+                raise PartitionStoppedError(str(stop), message.offset()) from stop
         if action == "dead_letter":
-            self._watch.allow_fault(as_dead_letter=True)
             self._dead_letters.take(message, fault)
             counts.dead_lettered += 1
             _note(message, fault, counts)
         elif action == "skip":
-            self._watch.allow_fault(as_dead_letter=False)
             counts.skipped += 1
             _note(message, fault, counts)
         elif action == "stop_pipeline":

@@ -5,19 +5,22 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import telling_kit
 from confluent_kafka import Producer, TopicPartition
 from pipelines import Bench
 from redrives import dry_run, mended, order, redrive, work
 from topics import Sent, committed, fill, held, hold, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
-from airflow_provider_kpipe.contract.metadata import as_text
+from airflow_provider_kpipe.contract.kafka_names import details_group_of
+from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES, as_text
 from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.plan import progress_group_of
+from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.redrive import Selection
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.kafka.redrive_selection import check_selection
@@ -143,6 +146,116 @@ def test_a_newer_version_that_comes_while_a_run_is_at_work_stops_it(broker: Sand
     assert "written by kpipe 9.8.0" in (progress.reason or "")
     after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)
     assert (after.offset, after.metadata) == (10, written)
+
+
+@both_deliveries
+@pytest.mark.parametrize("says_so_early", [True, False], ids=["before a chunk", "in the midst of one"])
+def test_a_budget_is_not_kept_by_guessing_what_a_newer_version_has_counted(
+    broker: SandboxBroker, delivery: Delivery, says_so_early: bool
+) -> None:
+    spec: dict[str, Any] = {"segments": ["faulty_kit:fails_at_five"], "max_dead_letters": 3, "chunk_records": 10}
+    bench = Bench.make(broker.bootstrap_servers, partitions=2, delivery=delivery, **spec)
+    # Number 5, in partition 0, faults.
+    fill(bench.bootstrap, bench.topic, [replace(each, partition=int(at >= 20)) for at, each in enumerate(numbered(40))])
+    plan = bench.plan()
+    job, group = bench.attempt(plan), progress_group_of(bench.pipeline.group)
+    neighbour = bench.worker(plan, 1, job=job)
+    neighbour.open()
+    neighbour.run_chunk()
+    neighbour.close()
+    before = held(bench.bootstrap, group, bench.topic, 1)
+    # A partition that says by itself that it stops the pipeline is read by all before each chunk, the others when a
+    # record faults.
+    written = rewrite(bench, lambda document: {**unreadable(document), "stops_run": says_so_early}, 1)
+
+    (progress,) = bench.work(plan, 0, job=job)
+
+    stored = 0 if says_so_early else 5
+    assert (ids(bench), progress.next_offset) == ([*range(stored), *range(20, 30)], stored)
+    assert (progress.state, progress.next_offset) == ("stopped", stored)
+    assert (progress.reason or "").startswith(
+        "what the run has counted is not known: partition 1: StoredProgress.schema_version is"
+    )
+    assert "written by kpipe 9.8.0" in (progress.reason or "")
+    assert (progress.counts.read, progress.counts.dead_lettered) == (stored, 0)
+    assert held(bench.bootstrap, group, bench.topic, 1).metadata == written
+
+    hold(bench.bootstrap, group, before)
+    assert all(each.complete for each in bench.work(plan))
+    assert bench.checkpoint(plan).totals.dead_lettered == 1
+    assert ids(bench) == [each for each in range(40) if each != 5]
+
+
+def told_half_way(bench: Bench) -> Plan:
+    """A run that has told more than fits beside its offset, and has not come to its end."""
+    fill(bench.bootstrap, bench.topic, numbered(100))
+    plan = replace(bench.plan(), metadata_bytes=LEAST_METADATA_BYTES)
+    first = bench.worker(plan)
+    first.open()
+    first.run_chunk()
+    first.run_chunk()
+    first.close()
+    return plan
+
+
+def less_told(document: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in document.items() if name not in ("reason", "inherited")}
+    return {**kept, "kpipe": "Details 0.0.9"}
+
+
+def more_told(document: dict[str, Any]) -> dict[str, Any]:
+    own = {**document["own"], "weighed": 7}
+    return {**document, "kpipe": "Details 9.8.0", "own": own, "weather": {"fair": True}}
+
+
+@both_deliveries
+@pytest.mark.parametrize("change", [less_told, more_told])
+def test_what_another_version_has_told_is_counted_on_from(
+    broker: SandboxBroker, delivery: Delivery, change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=20, segments=["telling_kit:Tells"])
+    plan = told_half_way(bench)
+    rewrite(bench, change, group=details_group_of(progress_group_of(bench.pipeline.group)))
+
+    (progress,) = bench.work(plan)
+
+    assert progress.complete
+    counts = bench.checkpoint(plan).totals
+    assert (counts.read, counts.dead_lettered) == (100, 10)
+    assert counts.named == dict.fromkeys(telling_kit.NAMES, 90)
+    assert sum(each.count for each in counts.causes) == 10
+
+
+@both_deliveries
+def test_what_a_newer_version_has_told_stops_its_partition_and_is_left_as_it_is(
+    broker: SandboxBroker, delivery: Delivery
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=20, segments=["telling_kit:Tells"])
+    plan = told_half_way(bench)
+    group = details_group_of(progress_group_of(bench.pipeline.group))
+    before = held(bench.bootstrap, group, bench.topic)
+    written = rewrite(bench, lambda document: {**unreadable(document), "kpipe": "Details 9.8.0"}, group=group)
+
+    (progress,) = bench.work(plan)
+
+    assert (progress.state, progress.next_offset) == ("stopped", plan.ranges[0].start)
+    assert "what is stored for partition 0 cannot be read, and is left as it is: Details.s" in (progress.reason or "")
+    assert "written by kpipe 9.8.0" in (progress.reason or "")
+    assert held(bench.bootstrap, group, bench.topic).metadata == written
+    assert held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic).offset == 40
+    for step in (bench.plan, lambda: bench.checkpoint(plan)):
+        with pytest.raises(
+            DocumentError, match=r"^partition 0 in group '.*\.details': Details.*, written by kpipe 9\.8\.0"
+        ):
+            step()
+
+    # The version that can read it goes on.
+    hold(bench.bootstrap, group, before)
+    (progress,) = bench.work(plan)
+    assert progress.complete
+    counts = bench.checkpoint(plan).totals
+    assert (counts.read, counts.dead_lettered, counts.named) == (100, 10, dict.fromkeys(telling_kit.NAMES, 90))
+    assert ids(bench) == [number for number in range(100) if number % 10]
 
 
 def test_a_letter_of_a_newer_version_stops_its_redrive_by_name_and_goes_back_where_it_can_be_read(

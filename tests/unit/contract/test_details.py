@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from airflow_provider_kpipe.contract.metadata import (
 )
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 HUGE = 2**63 - 1
 # Letters of three and four bytes, quotes, and what JSON spells in six.
@@ -103,6 +105,40 @@ def test_details_of_another_run_tell_nothing() -> None:
     details = Details("dag/before/plan", 6, "why", Told({"refunds": 3}))
     made = stored(is_detailed=True)
     assert with_details(made, details) == with_details(made, None) == made
+
+
+def other_details(**changes: Any) -> str:
+    """As another version would have written them."""
+    document = Details("dag/run/plan", 7, "why", Told({"refunds": 3})).to_json()
+    return json.dumps({**document, "kpipe": "Details 9.8.0", **changes})
+
+
+def test_details_of_a_version_that_only_adds_to_them_are_read() -> None:
+    text = other_details(weather={"fair": True}, own={"named": {"refunds": 3}, "causes": [], "tides": [1]})
+    found = with_details(stored(reason="?", is_detailed=True), Details.read_text(text))
+    assert (found.reason, found.counts.named, found.is_detailed) == ("why", {"refunds": 3}, False)
+
+
+def test_details_of_a_version_that_told_less_are_read() -> None:
+    text = json.dumps({"kpipe": "Details 0.0.9", "schema_version": 1, "run_key": "dag/run/plan", "number": 7})
+    found = with_details(stored(reason="?", is_detailed=True), Details.read_text(text))
+    assert (found.reason, found.counts.named) == ("?", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            other_details(schema_version=2),
+            r"Details\.schema_version is 2, written by kpipe 9\.8\.0, .*: upgrade kpipe here",
+        ),
+        (other_details(number="seven"), r"Details\.number: int is needed, .*, written by kpipe 9\.8\.0"),
+        (other_details()[:-9], "Details: the text is damaged"),
+    ],
+)
+def test_details_that_cannot_be_read_are_not_taken_for_none(text: str, said: str) -> None:
+    with pytest.raises(DocumentError, match=rf"^partition 3 in group 'g': {said}"):
+        Details.read_text(text, "partition 3 in group 'g'")
 
 
 def test_counters_that_are_too_many_count_as_one_but_for_those_of_kpipe() -> None:

@@ -47,6 +47,24 @@ def test_a_dead_letter_that_cannot_be_written_is_nobodys_choice(message: Any, ac
     assert (asked, counts) == ([], Counts())
 
 
+class BlindWatch(NoWatch):
+    """Cannot see what the others have counted."""
+
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
+        raise PartitionStoppedError("what the run has counted is not known")
+
+
+@pytest.mark.parametrize("action", ["skip", "dead_letter"])
+def test_where_nobody_knows_whether_it_may_fault_the_partition_stops_in_front_of_the_record(
+    message: Any, action: str
+) -> None:
+    counts = Counts()
+    policy = FaultPolicy(lambda fault, message: action, Letters(), BlindWatch())
+    with pytest.raises(PartitionStoppedError, match=r"^what the run has counted is not known$") as stop:
+        policy.take(message(7, b"a"), fault("segment"), counts)
+    assert (stop.value.next_offset, counts) == (7, Counts())
+
+
 def never(fault: Fault, record: Any) -> str:
     time.sleep(600)
     return "skip"
