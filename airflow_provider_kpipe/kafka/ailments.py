@@ -15,9 +15,9 @@ _THREAD = re.compile(r"^\[thrd:.*?\]: ")
 
 
 class _Ailment(NamedTuple):
-    """One cause, by what a client says of it: a code, and words."""
+    """One cause, by what a client says of it: one of some codes, and words."""
 
-    code: int
+    codes: frozenset[int]
     words: re.Pattern[str]
     remedy: str | None
     is_final: bool = False
@@ -26,72 +26,78 @@ class _Ailment(NamedTuple):
     """Nobody answers at the address as the connection asks: a mistake in it, or a matter of time."""
 
 
+_AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION})
+_SSL = frozenset({KafkaError._SSL})
+_RESOLVE = frozenset({KafkaError._RESOLVE})
+_TRANSPORT = frozenset({KafkaError._TRANSPORT})
 _ANYTHING = re.compile("")
 # The first that fits is what it is, and the first of several is the one to mend.
 _AILMENTS = (
     _Ailment(
-        KafkaError._AUTHENTICATION,
+        _AUTHENTICATION,
         re.compile("Request not valid in current SASL state"),
         "the listener takes no login: set security.protocol of the connection to plaintext or ssl, or name another "
         "listener in bootstrap.servers",
         is_final=True,
     ),
     _Ailment(
-        KafkaError._AUTHENTICATION,
+        _AUTHENTICATION,
         _ANYTHING,
         "the cluster does not let the connection's user in: mend its login and password (sasl.username, "
         "sasl.password), security.protocol and sasl.mechanism",
         is_final=True,
     ),
     _Ailment(
-        KafkaError._TRANSPORT,
+        _TRANSPORT,
         re.compile(r"SSL routines.*alert .*certificate"),
         "the cluster wants to see a certificate of the client: mend ssl.certificate.location and ssl.key.location of "
         "the connection",
         is_final=True,
     ),
     _Ailment(
-        KafkaError._SSL,
+        _TRANSPORT | _SSL,
+        # It hangs up, or answers in the open.
+        re.compile("Disconnected.* in state SSL_HANDSHAKE|wrong version number"),
+        "the listener speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext, or name "
+        "another listener in bootstrap.servers",
+        is_of_address=True,
+    ),
+    _Ailment(
+        _SSL,
         _ANYTHING,
         "the cluster and the connection do not trust each other: mend ssl.ca.location or ssl.ca.pem, bootstrap.servers "
         "(the certificates have to name these hosts) and security.protocol of the connection",
         is_final=True,
     ),
     _Ailment(
-        KafkaError._TRANSPORT,
-        re.compile("SSL handshake failed: Disconnected"),
-        "the listener speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext, or name "
-        "another listener in bootstrap.servers",
-        is_of_address=True,
-    ),
-    _Ailment(
-        KafkaError._RESOLVE,
+        _RESOLVE,
         _ANYTHING,
         "no such host is known: mend bootstrap.servers of the connection, or the name service",
         is_of_address=True,
     ),
     _Ailment(
-        KafkaError._TRANSPORT,
-        re.compile("Connection refused"),
+        _TRANSPORT,
+        # A proxy resets it if it finds no broker.
+        re.compile("Connection refused|Connect to .* failed: Connection reset"),
         "nobody listens there: see that the cluster is up, and that host and port in bootstrap.servers of the "
         "connection are right",
         is_of_address=True,
     ),
     _Ailment(
-        KafkaError._TRANSPORT,
+        _TRANSPORT,
         re.compile("Disconnected.* in state APIVERSION_QUERY"),
         "the listener hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the "
         "connection to ssl or sasl_ssl, or mend bootstrap.servers",
         is_of_address=True,
     ),
     _Ailment(
-        KafkaError._TRANSPORT,
+        _TRANSPORT,
         re.compile("Disconnected.* in state UP"),
         "the listener hangs up on whoever does not log in: set security.protocol of the connection to sasl_plaintext "
         "or sasl_ssl, and its login and password",
         is_of_address=True,
     ),
-    _Ailment(KafkaError._TRANSPORT, _ANYTHING, None),
+    _Ailment(_TRANSPORT, _ANYTHING, None),
 )
 
 
@@ -149,6 +155,6 @@ class Ailments:
 
     def _note(self, code: int, text: str) -> None:
         for each in _AILMENTS:
-            if each.code == code and each.words.search(text):
+            if code in each.codes and each.words.search(text):
                 self._said[each] = text
                 return

@@ -42,7 +42,13 @@ def test_whoever_reads_an_error_knows_what_to_do(name: str, passing: bool, said:
 
 NO_LOGIN = ("_AUTHENTICATION", "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state")
 NO_CERTIFICATE = ("_TRANSPORT", "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate")
-NO_TLS = ("_TRANSPORT", "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 2ms)")
+NO_TLS = [
+    ("_TRANSPORT", "SSL handshake failed: Disconnected: reset: PLAINTEXT listener? (after 2ms in state SSL_HANDSHAKE)"),
+    ("_TRANSPORT", "Disconnected: SSL connection closed by peer (after 0ms in state SSL_HANDSHAKE)"),
+    ("_TRANSPORT", "error:0A00010B:SSL routines::wrong version number (after 0ms in state SSL_HANDSHAKE)"),
+    ("_SSL", "SSL handshake failed: error:0A00010B:SSL routines::wrong version number (after 31ms)"),
+]
+RESET = ("_TRANSPORT", "Connect to ipv4#127.0.0.1:1 failed: Connection reset by peer (after 0ms in state CONNECT)")
 TIMED_OUT = ("_TRANSPORT", "Connection setup timed out in state CONNECT (after 30009ms in state CONNECT)")
 REFUSED = ("_TRANSPORT", "127.0.0.1:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms)")
 CUT_OFF = ("_TRANSPORT", "127.0.0.1:1/bootstrap: Disconnected (after 3ms in state UP)")
@@ -69,7 +75,9 @@ def ailing(*said: tuple[str, str]) -> Ailments:
         ((REFUSED, UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"refused; .*not known\): no such host"),
         ((NO_LOGIN, ALL_DOWN), ConnectionSettingsError, r"SASL state\): the listener takes no login"),
         ((NO_CERTIFICATE, ALL_DOWN), ConnectionSettingsError, r"bad certificate\): .*ssl\.certificate\.location"),
-        ((NO_TLS, ALL_DOWN), UnreachableError, r"listener\?\): the listener speaks no TLS"),
+        *(((each, ALL_DOWN), UnreachableError, r"\): the listener speaks no TLS") for each in NO_TLS),
+        ((*NO_TLS, RESET, ALL_DOWN), UnreachableError, r"wrong version number.*\): the listener speaks no TLS"),
+        ((RESET, ALL_DOWN), UnreachableError, r"reset by peer\): nobody listens there"),
         ((TIMED_OUT, ALL_DOWN), KafkaUnavailableError, r"timed out .*\): see that the cluster is up"),
         ((TIMED_OUT, REFUSED, ALL_DOWN), KafkaUnavailableError, r"refused\): nobody listens there"),
         # One of several brokers only, as far as is known.
