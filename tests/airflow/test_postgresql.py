@@ -115,5 +115,6 @@ def test_a_text_as_it_came_fails_its_task(on_postgresql: SandboxAirflow, databas
     """That this is the database where it matters."""
     run = on_postgresql.api.trigger("as_it_came")
     assert run.wait(RUN_SECONDS) == "failed"
+    assert "422" in run.log("tell"), run.log("tell")
     assert run.xcom("tell") is None
     assert xcom_in(database, "as_it_came", "return_value") is None
