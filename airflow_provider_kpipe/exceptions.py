@@ -25,7 +25,7 @@ class KafkaUnavailableError(KpipeError):
 
 
 class UnreachableError(KafkaUnavailableError):
-    """Nobody is there at any address of a connection: passing where it has worked before, and else a mistake in it."""
+    """Nobody answers at any address as a connection asks: passing where it has worked before, else a mistake in it."""
 
 
 class ForbiddenError(KpipeError):
