@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
+from typing import cast
 
 from confluent_kafka import KafkaException
 
@@ -70,7 +71,7 @@ class PartitionWorker:
         self.pipeline, self.orders = job.pipeline, orders
         # Of what happens to the partitions, this worker has told.
         self.successor = partial(PartitionWorker, without_events(job), settings, task=task)
-        self.call_seconds = 0.0
+        self.call_seconds, self.slowest = 0.0, cast("At | None", None)
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
         self.caution = Caution(self.care.suspicion, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
@@ -157,12 +158,12 @@ class PartitionWorker:
         try:
             self.run_chunk()
         except (ChunkFailedError, KafkaException) as failure:
-            at, longest = self.whereabouts.at, self.delivery.longest
+            at, slowest, longest = self.whereabouts.at, self.slowest, self.delivery.longest
             if at is not None and at.in_chunk == 1 and self.call_seconds > longest:
                 fault = Fault.of(OutlivedError(self.call_seconds, longest, failure), self.pipeline.name, "segment")
                 raise ChunkFailedError(fault.message, {at.first: fault}) from failure
-            if at is not None and self.call_seconds > longest / 2:
-                self.caution.suspect(Suspicion(at.partition, at.first, at.after, 1))
+            if slowest is not None and self.call_seconds > longest / 2:
+                self.caution.suspect(Suspicion(slowest.partition, slowest.first, slowest.after, 1))
             raise
 
     def run_chunk(self) -> None:
@@ -172,7 +173,7 @@ class PartitionWorker:
         waits = min((lane.handler.waits for lane in self.next_lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
         self.recovery.begin()
-        self.call_seconds = 0.0
+        self.call_seconds, self.slowest = 0.0, None
         lanes = self.next_lanes
         self.whereabouts.note_ease(self.caution.is_at_ease)
         try:
@@ -241,12 +242,14 @@ class PartitionWorker:
             lane.lose(self.source.take_lost())
 
     def call(self, lane: Lane, messages: Sequence[SourceMessage], faults: KnownFaults, chunk: Chunk) -> int:
-        """Have them handled, and note how long that takes."""
+        """Have them handled, and note which call takes longest: more may be read before the chunk fails."""
         begun = time.monotonic()
         try:
             return lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
         finally:
-            self.call_seconds = max(self.call_seconds, time.monotonic() - begun)
+            seconds = time.monotonic() - begun
+            if seconds > self.call_seconds:
+                self.call_seconds, self.slowest = seconds, self.whereabouts.at
 
     def enter(self, lane: Lane, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
         """Note which records are handled next: what goes wrong when segments open has to do with none of them."""

@@ -3,46 +3,84 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import slow_kit
 from confluent_kafka import KafkaError, KafkaException
+from jobs import wait_for
 from pipelines import Bench
-from topics import fill, numbered, read_all
+from topics import are_held_back, fill, numbered, read_all
 
+from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine import delivery, partition_worker
 
 RECORDS = 12
-SPEC: dict[str, Any] = {"segments": ["slow_kit:slow_in_the_middle"], "chunk_seconds": 1.0, "transaction_seconds": 2.0}
+TRANSACTION_SECONDS = 2
+RELAXED = PartitionScaling("relax_ordering_within_partition", max_in_flight_per_partition=4)
+KINDS: dict[str, dict[str, Any]] = {
+    "in order": {"segments": ["slow_kit:slow_in_the_middle"]},
+    "threads": {"segments": ["slow_kit:slow_in_the_middle"], "scaling": RELAXED},
+    "async": {"segments": ["slow_kit:slow_in_the_middle_awaited"], "scaling": RELAXED},
+    "batch": {"segments": ["slow_kit:slow_in_the_middle_of_a_batch"]},
+}
+every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The broker looks for transactions that have timed out every ten seconds, by default.
-    monkeypatch.setattr(slow_kit, "SECONDS", 14.0)
+@pytest.fixture(scope="module")
+def broker() -> Iterator[SandboxBroker]:
+    """One that soon sees which transactions have timed out."""
+    with SandboxBroker(overrides={"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}) as running:
+        yield running
 
 
-@pytest.mark.usefixtures("slow")
+@pytest.fixture(autouse=True)
+def short_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "transaction_timeout_ms", lambda _pipeline: TRANSACTION_SECONDS * 1000)
+    # Where records are handled together, what is read first is written before the slow one is called for.
+    monkeypatch.setattr(partition_worker, "READ_RECORDS", 4)
+
+
+def ids(bench: Bench, topic: str) -> list[int]:
+    return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, topic)]
+
+
+@every_kind
 def test_it_is_alone_in_its_chunk_after_one_failure_and_passes(
-    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+    broker: SandboxBroker, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench = Bench.make(broker.bootstrap_servers, **SPEC)
+    bench = Bench.make(broker.bootstrap_servers, chunk_seconds=600.0, **KINDS[kind])
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
+    pauses = []
+
+    def outlive_a_transaction() -> None:
+        pauses.append(time.monotonic())
+        if len(pauses) == 1:
+            wait_for(lambda: are_held_back(bench.bootstrap, bench.output), "a transaction")
+            wait_for(lambda: not are_held_back(bench.bootstrap, bench.output), "its end")
+        else:
+            time.sleep(TRANSACTION_SECONDS + 0.5)
+
+    monkeypatch.setattr(slow_kit, "pause", outlive_a_transaction)
     (progress,) = bench.work(bench.plan())
+
     assert progress.complete, progress.reason
-    found = [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
-    assert found == list(range(RECORDS))
     assert (progress.counts.written, progress.counts.dead_lettered) == (RECORDS, 0)
+    assert ids(bench, bench.output) == list(range(RECORDS))
+    assert len(pauses) == 2
     assert sum("try 1 of 5 failed" in record.getMessage() for record in caplog.records) == 1
     assert not any("try 2 of 5" in record.getMessage() for record in caplog.records)
 
 
+@every_kind
 def test_where_its_own_chunk_comes_to_nothing_too_it_faults(
-    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+    broker: SandboxBroker, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slow_kit, "SECONDS", 2.5)
-    bench = Bench.make(broker.bootstrap_servers, **SPEC)
+    monkeypatch.setattr(slow_kit, "pause", lambda: time.sleep(TRANSACTION_SECONDS + 0.5))
+    bench = Bench.make(broker.bootstrap_servers, chunk_seconds=600.0, **KINDS[kind])
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     worker = bench.worker(bench.plan())
     store = worker.delivery.store
@@ -54,10 +92,13 @@ def test_where_its_own_chunk_comes_to_nothing_too_it_faults(
 
     monkeypatch.setattr(worker.delivery, "store", fail_if_slow)
     (progress,) = worker.run()
+
     assert progress.complete, progress.reason
     assert (progress.counts.written, progress.counts.dead_lettered) == (RECORDS - 1, 1)
+    assert ids(bench, bench.output) == [each for each in range(RECORDS) if each != slow_kit.SLOW]
     (letter,) = read_all(bench.bootstrap, bench.dead)
     assert json.loads(letter.value or b"")["id"] == slow_kit.SLOW
-    said = " ".join(value.decode() for _, value in letter.headers if value)
+    said = letter.header("kpipe-fault-message")
+    assert "alone in its chunk" in said
     assert "a transaction lasts 2 s" in said
     assert "raise transaction_seconds" in said
