@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -25,13 +25,15 @@ def check_submit_options(submit_options: Any) -> None:
     for name, instead in NOT_SUBMIT_OPTIONS.items():
         if name in submit_options:
             raise ValueError(f"submit_options sets {name!r}, which kpipe sets itself: {instead}")
-    known = inspect.signature(SparkSubmitHook).parameters.keys() - NOT_SUBMIT_OPTIONS.keys()
-    for name in submit_options:
+    taken = inspect.signature(SparkSubmitHook).parameters
+    known = taken.keys() - NOT_SUBMIT_OPTIONS.keys()
+    for name, value in submit_options.items():
         if name not in known:
             raise ValueError(
                 f"submit_options sets {name!r}, which the Spark provider's SparkSubmitHook does not take. It takes: "
                 f"{', '.join(sorted(known))}"
             )
+        _check_value(name, value, str(taken[name].annotation).split(" | "))
     if submit_options.get("deploy_mode") == "cluster":
         raise ValueError(
             "submit_options sets deploy_mode='cluster', and kpipe's driver runs beside its Airflow task: remove it, or "
@@ -44,6 +46,18 @@ def check_submit_options(submit_options: Any) -> None:
     variables = submit_options.get("env_vars")
     if variables is not None and not isinstance(variables, Mapping):
         raise ValueError(f"submit_options sets env_vars={variables!r}: use a dictionary of variables and their values")
+
+
+def _check_value(name: str, value: Any, kinds: Collection[str]) -> None:
+    """Refuse what is not of the kind that the hook says it takes, by the names of the simple ones."""
+    if value is None:
+        return
+    if "int" in kinds and not (str(value).isdecimal() and int(value) > 0):
+        raise ValueError(f"submit_options sets {name}={value!r}: use a whole number from 1")
+    if "str" in kinds and not isinstance(value, str):
+        raise ValueError(f"submit_options sets {name}={value!r}: use a text")
+    if "bool" in kinds and not isinstance(value, bool):
+        raise ValueError(f"submit_options sets {name}={value!r}: use True or False")
 
 
 def check_py_files(py_files: Any) -> None:

@@ -17,6 +17,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"submit_options": {"conf": {}}}, "submit_options sets 'conf', which kpipe sets itself: put its properties into"),
     ({"submit_options": {"deploy_mode": "cluster"}}, "deploy_mode='cluster', and kpipe's driver runs beside its"),
     ({"submit_options": {"deploy_mode": "clust"}}, "deploy_mode='clust': use 'client', or remove it"),
+    ({"submit_options": {"num_executors": 0}}, "num_executors=0: use a whole number from 1"),
+    ({"submit_options": {"executor_cores": "two"}}, "executor_cores='two': use a whole number from 1"),
+    ({"submit_options": {"executor_cores": True}}, "executor_cores=True: use a whole number from 1"),
+    ({"submit_options": {"executor_memory": 4}}, "executor_memory=4: use a text"),
+    ({"submit_options": {"files": ["x"]}}, "files=.* use a text"),
+    ({"submit_options": {"verbose": "yes"}}, "verbose='yes': use True or False"),
     ({"submit_options": {"env_vars": "A=1"}}, "env_vars='A=1': use a dictionary"),
     ({"submit_options": "executor_memory=2g"}, "submit_options='executor_memory=2g': use a dictionary"),
     ({"spark_conf": {"spark.speculation": "true"}}, "spark_conf sets 'spark.speculation', which kpipe sets itself"),
@@ -52,3 +58,4 @@ def test_what_kpipe_sets_itself_is_refused_with_what_to_do_instead(name: str) ->
 
 def test_what_the_hook_takes_is_taken() -> None:
     check_submit_options({"executor_memory": "2g", "num_executors": 4, "env_vars": {"A": "1"}, "deploy_mode": "client"})
+    check_submit_options({"executor_cores": "2", "verbose": True, "jars": None})
