@@ -9,6 +9,13 @@ U = "tests/unit/contract"
 
 MUTATIONS = (
     Mutation(
+        "letter: an envelope of another version is no letter",
+        f"{C}/dead_letter_messages.py",
+        "        except OtherVersionError:\n            raise\n",
+        "        except OtherVersionError:\n            return None\n",
+        f"{U}/test_dead_letter_messages.py",
+    ),
+    Mutation(
         "open writers: a newer run is fenced by an older one",
         f"{C}/open_writers.py",
         "if stored.progress.lease.plan > plan.number:",

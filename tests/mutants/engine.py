@@ -16,6 +16,27 @@ MUTATIONS = (
         "        if not lanes:\n            care",
         f"{B}/test_last_words.py",
     ),
+    Mutation(
+        "worker: it closes before it tells what it did",
+        f"{E}/child.py",
+        "for progress in worker.work()]",
+        "for progress in worker.run()]",
+        f"{B}/test_segment_timeout.py -k close",
+    ),
+    Mutation(
+        "limit: what a generator gives out has no limit",
+        f"{E}/time_limit.py",
+        "return list(result) if type(result) is GeneratorType else result",
+        "return result",
+        f"{U}/test_time_limit.py",
+    ),
+    Mutation(
+        "policy: where the budget is not known, what is written is not stored",
+        f"{E}/fault_policy.py",
+        "raise PartitionStoppedError(str(stop), message.offset()) from stop",
+        "raise PartitionStoppedError(str(stop)) from stop",
+        f"{U}/test_fault_policy.py",
+    ),
     # Reading
     Mutation(
         "source: the record at the end of a range is read too",
