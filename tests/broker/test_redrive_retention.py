@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from jobs import wait_for
 from pipelines import Bench
 from redrives import order, redrive
 from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe.contract.redrive import RedriveError
 from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
+from airflow_provider_kpipe.kafka.topic_limits import topic_settings
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 HOUR = 3_600_000
@@ -47,6 +50,22 @@ def limit(bench: Bench, topic: str, config: dict[str, str]) -> None:
     asked = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=changed)
     for answer in admin.incremental_alter_configs([asked]).values():
         answer.result(30)
+    # The controller answers, and the broker hears of it a moment later.
+    wait_for(lambda: config.items() <= topic_settings(bench.settings, [topic])[topic].items(), "the broker to know it")
+
+
+def written(bench: Bench, topic: str, timestamp: int) -> int | None:
+    """With which timestamp the broker takes a record that is no dead letter; None where it refuses it."""
+    taken: list[int] = []
+    producer = Producer({"bootstrap.servers": bench.bootstrap})
+    producer.produce(
+        topic,
+        b"a probe",
+        timestamp=timestamp,
+        on_delivery=lambda error, message: None if error else taken.append(message.timestamp()[1]),
+    )
+    assert producer.flush(30) == 0
+    return taken[0] if taken else None
 
 
 def check(bench: Bench, **how: Any) -> None:
@@ -110,9 +129,10 @@ def test_a_letter_may_be_younger_than_its_record(broker: SandboxBroker) -> None:
     bench = make(broker)
     limit(bench, bench.dead, BROKERS_TIME)
     old = int(time.time() * 1000) - 48 * HOUR
+    wait_for(lambda: written(bench, bench.dead, old) != old, "the broker to write its own time")
     fill(bench.bootstrap, bench.topic, [Sent(timestamp=old)] * 2)
     bench.work(bench.plan("run-2"))
-    assert min(each.timestamp[1] for each in read_all(bench.bootstrap, bench.dead)) > old
+    assert [each.timestamp[1] > old for each in read_all(bench.bootstrap, bench.dead)[-2:]] == [True, True]
     limit(bench, bench.topic, KEEPS_A_DAY)
     with pytest.raises(RedriveError, match="2 of 2 dead letters"):
         check(bench, target="source")
@@ -121,6 +141,8 @@ def test_a_letter_may_be_younger_than_its_record(broker: SandboxBroker) -> None:
 def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     bench = make(broker, 48, 48, 1)
     limit(bench, bench.topic, TAKES_A_DAY)
+    old = int(time.time() * 1000) - 48 * HOUR
+    wait_for(lambda: written(bench, bench.topic, old) is None, "the broker to refuse what is old")
     check(bench, target="source")
     assert "2 of 3 dead letters" in told(caplog)[0]
     assert "the broker would refuse them" in told(caplog)[0]
