@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.faults import STACKTRACE_CHARACTERS, Fault,
 from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError
 from kpipe_engine.handling import KnownFaults
 from kpipe_engine.layout import Block
-from kpipe_engine.whereabouts import At
+from kpipe_engine.whereabouts import At, Reading
 
 SHRINK = 32
 """After each death, chunks have so many times fewer records than what the worker died over."""
@@ -39,6 +39,9 @@ class Suspicion:
 class Care:
     """What the next worker of a block has to heed."""
 
+    follows_death: bool = False
+    """Whether it follows one that died. Nothing is fetched ahead then, so that the next death can be told from one that
+    fetching brings about."""
     suspicion: Suspicion | None = None
     culprits: Mapping[int, KnownFaults] = field(default_factory=dict)
     """By partition: records that make workers die. They are handled as the policy for faults says."""
@@ -72,24 +75,31 @@ class Case:
     at all, but of load: then everything since the stored offset is suspected, and the number of tries is limited.
     """
 
-    def __init__(self, block: Block, component: str) -> None:
+    def __init__(self, block: Block, component: str, memory_mb: int | None) -> None:
         self.block = block
         self.care = Care()
         self.is_done = False
         """What the block has come to is known; its worker has only to close."""
         self._component = component
+        self._memory_mb = memory_mb
+        self._read: Reading | None = None
         self._deaths = self._deaths_over_nothing = 0
 
-    def note_death(self, death: Death, at: At | None, was_at_ease: bool) -> str:
+    def note_death(self, death: Death, at: At | Reading | None, was_at_ease: bool) -> str:
         """What the next worker has to heed, in `care`, and in words.
 
-        :param at: what the segments were given last
+        :param at: what the segments were given last, or where the worker was reading with nothing in hand
         :param was_at_ease: whether the worker had got over what those before it died of
         """
+        self.care = replace(self.care, follows_death=True)
         if at is None:
-            return self._note_death_over_nothing(death)
+            return self._note_death_over_nothing(death, was_at_ease)
+        if isinstance(at, Reading):
+            return self._note_death_in_read(death, at)
+        self._read, is_of_read = None, self._read is not None
         self._deaths = 1 if was_at_ease else self._deaths + 1
-        self.care, found = self._next(at, death)
+        # Of what was being fetched, no record has been in hand yet.
+        self.care, found = self._next(at, death, None if is_of_read else self.care.suspicion)
         return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
 
     def note_hang(self, death: Death) -> str:
@@ -124,9 +134,26 @@ class Case:
             return False
         return self.care.yields is not None or all(planned.partition in self.care.stops for planned in self.block)
 
-    def _note_death_over_nothing(self, death: Death) -> str:
+    def _note_death_in_read(self, death: Death, at: Reading) -> str:
+        """Fetch less at a time from there on, until a batch is found that ends a worker by itself."""
+        before, self._read = self._read, at
+        where = f"partition {at.partition}: its worker {death.message} while it fetched from offset {at.offset}"
+        if before is not None and before[:2] == at[:2] and at.most == 1:
+            reason = (
+                f"the worker {death.message} while it fetched the batch at offset {at.offset}, and nothing else: most "
+                "likely the batch inflates to more than it has memory for "
+                f"(worker_memory_mb={self._memory_mb}); raise that, or for zstd lower receive.message.max.bytes in the "
+                "extra of the source's connection, then run again"
+            )
+            self._stop(reason, at.partition)
+            return f"{where}; {reason}"
+        suspicion = Suspicion(at.partition, None, at.offset + at.most, _fewer(at.most))
+        self.care = replace(self.care, suspicion=suspicion)
+        return f"{where}, with no record in hand; from there on, {suspicion.records} are fetched at a time"
+
+    def _note_death_over_nothing(self, death: Death, was_at_ease: bool) -> str:
         where = "while it had no record in hand: its clients were opened, or its segments"
-        self._deaths_over_nothing += 1
+        self._deaths_over_nothing = 1 if was_at_ease else self._deaths_over_nothing + 1
         if self._deaths_over_nothing < MOST_DEATHS_OVER_NOTHING:
             return f"a worker {death.message} {where}; it is tried again"
         reason = (
@@ -136,9 +163,9 @@ class Case:
         self._stop(reason, *(planned.partition for planned in self.block))
         return reason
 
-    def _next(self, at: At, death: Death) -> tuple[Care, str]:
+    def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Care, str]:
         """The narrowest suspicion that this death gives rise to, and what that means."""
-        before, care = self.care.suspicion, self.care
+        care = self.care
         if before is None or not before.covers(at):
             suspicion = Suspicion(at.partition, at.first, at.after, _fewer(at.read))
         elif at.in_chunk == 1 and (before.first is None or at.first >= before.first):

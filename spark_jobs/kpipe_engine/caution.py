@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kpipe_engine.care import Suspicion
+from kpipe_engine.care import Care, Suspicion
 from kpipe_engine.lane import Lane
 
 GROWTH = 8
@@ -13,11 +13,15 @@ GROWTH = 8
 class Caution:
     """Says what the next chunk is made of. Where nobody is suspected, that is as much as the pipeline allows."""
 
-    def __init__(self, suspicion: Suspicion | None, most: int) -> None:
+    def __init__(self, care: Care, most: int) -> None:
         self._suspicion: Suspicion | None = None
         self._most = self._records = most
-        if suspicion:
-            self.suspect(suspicion)
+        self.is_alone = care.follows_death
+        """Whether nothing may be fetched while records are handled: what dies then has died over them."""
+        if care.suspicion:
+            self.suspect(care.suspicion)
+        elif care.follows_death:
+            self._records = 1
 
     def suspect(self, suspicion: Suspicion) -> None:
         """From the next chunk on."""
@@ -44,6 +48,7 @@ class Caution:
         """A chunk has passed."""
         if self._suspicion is None:
             self._records = min(self._most, self._records * GROWTH)
+            self.is_alone = self.is_alone and not self.is_at_ease
 
     @property
     def is_at_ease(self) -> bool:

@@ -13,8 +13,9 @@ from kpipe_engine.yielding import YieldOrders
 class Chunk:
     """Fills up. It is full, too, once there is an order to yield."""
 
-    def __init__(self, records: int, seconds: float, orders: YieldOrders) -> None:
+    def __init__(self, records: int, seconds: float, orders: YieldOrders, reads_once: bool = False) -> None:
         self._records, self._seconds, self._orders = records, seconds, orders
+        self._reads_once = reads_once
         self.handled = 0
         self._until = math.inf
         self._is_closed = False
@@ -41,4 +42,4 @@ class Chunk:
     def add(self, handled: int, of: int) -> None:
         """Records were handled; if some of what was read was not, nothing more fits."""
         self.handled += handled
-        self._is_closed = handled < of
+        self._is_closed = handled < of or (self._reads_once and of > 0)

@@ -43,7 +43,7 @@ from kpipe_engine.recovery import Recovery
 from kpipe_engine.run_watch import choose_watch
 from kpipe_engine.source import Source
 from kpipe_engine.time_limit import choose_limit
-from kpipe_engine.whereabouts import At, Whereabouts
+from kpipe_engine.whereabouts import At, Reading, Whereabouts
 from kpipe_engine.yielding import YieldOrders
 
 READ_RECORDS = 1_000
@@ -73,7 +73,7 @@ class PartitionWorker:
         self.successor = partial(PartitionWorker, without_events(job), settings, task=task)
         self.call_seconds, self.slowest = 0.0, cast("At | None", None)
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
-        self.caution = Caution(self.care.suspicion, job.pipeline.chunk_records)
+        self.caution = Caution(self.care, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
         self.admission = Admission(self.pause, self.resume, orders)
         self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
@@ -159,6 +159,7 @@ class PartitionWorker:
             self.run_chunk()
         except (ChunkFailedError, KafkaException) as failure:
             at, slowest, longest = self.whereabouts.at, self.slowest, self.delivery.longest
+            self.whereabouts.leave()
             if at is not None and at.in_chunk == 1 and self.call_seconds > longest:
                 fault = Fault.of(OutlivedError(self.call_seconds, longest, failure), self.pipeline.name, "segment")
                 raise ChunkFailedError(fault.message, {at.first: fault}) from failure
@@ -176,9 +177,11 @@ class PartitionWorker:
         self.call_seconds, self.slowest = 0.0, None
         lanes = self.next_lanes
         self.whereabouts.note_ease(self.caution.is_at_ease)
+        self.source.fetch_alone(self.caution.is_alone)
+        records, seconds = self.caution.records(lanes), self.pipeline.chunk_seconds
         try:
             self.watch.look()
-            self.fill(Chunk(self.caution.records(lanes), self.pipeline.chunk_seconds, self.orders), lanes)
+            self.fill(Chunk(records, seconds, self.orders, self.caution.is_alone), lanes)
             self.watch.check()
         except PartitionStoppedError as stop:
             self.lanes.stop_all(stop)
@@ -229,7 +232,10 @@ class PartitionWorker:
         try:
             # What the broker has refused makes nothing of the whole chunk, sooner or later.
             while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or lane.is_at_known_fault):
-                messages = self.source.read(lane.room(chunk.room(READ_RECORDS)))
+                most = lane.room(chunk.room(READ_RECORDS))
+                if not chunk.handled:
+                    self.whereabouts.read(Reading(lane.partition, self.source.next_offset, most))
+                messages = self.source.read(most)
                 if messages:
                     self.enter(lane, messages, chunk)
                 faults = {**lane.known_faults, **self.source.unreadable}

@@ -48,7 +48,9 @@ class RedriveHandler:
         self._written_topics = written_topics(job.pipeline, redrive)
 
     def open(self) -> None:
+        """Also read the ledger: no letter is in hand yet."""
         self._inner.open()
+        self._ledger.decisions()
 
     def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         stuck = self._first_stuck(messages, known_faults) if known_faults else None

@@ -19,6 +19,7 @@ from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, consumer_settings
 from kpipe_engine.deadline import BoundedCalls
 from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, stop_if_forbidden
+from kpipe_engine.lone_fetch import fetch_alone
 from kpipe_engine.messages import BareMessage
 
 READ_SECONDS = 0.1
@@ -37,6 +38,8 @@ class Source:
         self._skips: list[tuple[int, int]] = []
         self._given_back: list[SourceMessage] = []
         self._lost = 0
+        self.is_alone = False
+        """Whether nothing is fetched but what is read next."""
         self.unreadable: dict[int, Fault] = {}
         """Of what was read last, by offset."""
 
@@ -70,7 +73,17 @@ class Source:
         self.next_offset = self._beyond = next_offset
         self._heard_at = time.monotonic()
         epoch = self.range.leader_epoch if self.range else NO_EPOCH
-        self._consumer.assign([TopicPartition(self._topic, self._partition, next_offset, leader_epoch=epoch)])
+        self._turn_to(TopicPartition(self._topic, self._partition, next_offset, leader_epoch=epoch))
+
+    def _turn_to(self, place: TopicPartition) -> None:
+        self._place = place
+        self._consumer.assign([] if self.is_alone else [place])
+
+    def fetch_alone(self, is_alone: bool) -> None:
+        """Fetch ahead no more, or again."""
+        if is_alone != self.is_alone:
+            self.is_alone = is_alone
+            self.forget()
 
     def forget(self) -> None:
         """What is read next is said anew."""
@@ -105,7 +118,7 @@ class Source:
             messages, self._given_back = self._given_back, []
             self.next_offset = self._beyond
             return messages
-        batch = self._consumer.consume(min(most, self._end - self.next_offset), READ_SECONDS)
+        batch = self._fetch(self.next_offset, min(most, self._end - self.next_offset))
         messages = cast("list[SourceMessage]", [message for message in batch if message.error() is None])
         if messages:
             self.next_offset = messages[-1].offset() + 1
@@ -119,6 +132,12 @@ class Source:
         self._watch(heard=bool(batch))
         self._read_headers(messages)
         return messages
+
+    def _fetch(self, first: int, most: int) -> list[Message]:
+        if not self.is_alone:
+            return self._consumer.consume(most, READ_SECONDS)
+        self._place.offset = first
+        return fetch_alone(self._settings, self._place, most)
 
     def _read_headers(self, messages: list[SourceMessage]) -> None:
         """What cannot be read is put aside: asked again, the client gives out what crashes the process."""
@@ -220,10 +239,10 @@ class Source:
         return outside
 
     def _is_in_batch(self, first: int, asked: int) -> bool:
-        self._consumer.assign([TopicPartition(self._topic, self._partition, asked)])
+        self._turn_to(TopicPartition(self._topic, self._partition, asked))
         until = time.monotonic() + STALL_SECONDS
         while time.monotonic() < until:
-            for found in self._consumer.consume(1, READ_SECONDS):
+            for found in self._fetch(asked, 1):
                 error = found.error()
                 if error is None or error.code() == KafkaError._PARTITION_EOF:
                     return False

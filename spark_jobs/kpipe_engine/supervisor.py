@@ -121,7 +121,7 @@ class Supervisor:
         self._idle: list[Child] = []
 
     def run(self, task: Task, number: int) -> Iterator[dict[str, Any]]:
-        waiting = deque(Case(block, self._component) for block in task.blocks)
+        waiting = deque(Case(block, self._component, self._job.pipeline.worker_memory_mb) for block in task.blocks)
         at_work: dict[Connection, tuple[Child, Case]] = {}
         try:
             while waiting or at_work:
@@ -199,7 +199,8 @@ class Supervisor:
         if case.is_done:
             said = _left_unclosed(case, f"its worker {child.death.message}")
         else:
-            said = case.note_death(child.death, child.whereabouts.at, child.whereabouts.is_at_ease)
+            at = child.whereabouts.at or child.whereabouts.reading
+            said = case.note_death(child.death, at, child.whereabouts.is_at_ease)
         log.warning("%s", said)
 
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
 
-_THERE, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _STEP_SINCE, _FIELDS = range(10)
+_AT_WORK, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _STEP_SINCE, _FIELDS = range(10)
+_IDLE, _HANDLING, _READING = range(3)
 _CALLS = MOST_IN_FLIGHT
 _BYTES = 8
 _LONGEST_NAME = 512
@@ -24,6 +25,15 @@ class At(NamedTuple):
     """How many they are: offsets have holes."""
     in_chunk: int
     """How many the chunk has with them."""
+
+
+class Reading(NamedTuple):
+    """A read before which nothing of the chunk was handled: no record is at fault for what ends the worker."""
+
+    partition: int
+    offset: int
+    most: int
+    """So many records were asked for."""
 
 
 class Step(NamedTuple):
@@ -54,13 +64,15 @@ class Whereabouts:
 
     def enter(self, at: At) -> None:
         """Segments are about to be given these records."""
-        for field, number in enumerate(at, _PARTITION):
-            self._numbers[field] = number
-        self._numbers[_THERE] = 1
+        self._note(_HANDLING, at)
+
+    def read(self, reading: Reading) -> None:
+        """The client is about to be asked for records, and none is in hand."""
+        self._note(_READING, reading)
 
     def leave(self) -> None:
         """What comes now has to do with no record."""
-        self._numbers[_THERE] = 0
+        self._numbers[_AT_WORK] = _IDLE
 
     def note_stored(self) -> None:
         self._numbers[_STORED_AT] = int(time.time())
@@ -103,7 +115,17 @@ class Whereabouts:
 
     @property
     def at(self) -> At | None:
-        return At(*self._numbers[_PARTITION:_AT_EASE]) if self._numbers[_THERE] else None
+        return At(*self._numbers[_PARTITION:_AT_EASE]) if self._numbers[_AT_WORK] == _HANDLING else None
+
+    @property
+    def reading(self) -> Reading | None:
+        return Reading(*self._numbers[_PARTITION:_READ]) if self._numbers[_AT_WORK] == _READING else None
+
+    def _note(self, work: int, numbers: tuple[int, ...]) -> None:
+        self.leave()
+        for field, number in enumerate(numbers, _PARTITION):
+            self._numbers[field] = number
+        self._numbers[_AT_WORK] = work
 
     @property
     def is_at_ease(self) -> bool:

@@ -15,13 +15,14 @@ from topics import Sent, committed, fill, numbered, read_all
 from airflow_provider_kpipe.contract.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.offsets import Explicit, PartitionRange
 from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
-from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
+from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Redriven
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.chunk import Chunk
+from kpipe_engine.redrive_ledger import Ledger
 
 ODD = [1, 3, 5, 7, 9]
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")
@@ -380,3 +381,17 @@ def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: Sandbox
     after = dry_run(bench)
     assert (after.outcomes["redriven"], after.outcomes["already_redriven"]) == (19, 1)
     assert dry_run(bench, pipeline="returns").outcomes["not_selected"] == 20
+
+
+def test_the_ledger_is_read_while_no_letter_is_in_hand(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = mended(with_dead_letters(broker))
+    at_work = worker(bench, order(bench))
+    read, in_hand = Ledger._redriven, []
+
+    def watched(ledger: Ledger) -> Redriven:
+        in_hand.append(at_work.whereabouts.at)
+        return read(ledger)
+
+    monkeypatch.setattr(Ledger, "_redriven", watched)
+    at_work.run()
+    assert in_hand == [None]

@@ -12,6 +12,9 @@ from typing import Any
 
 from airflow_provider_kpipe import batch_segment
 
+# To linger is long enough for what is fetched ahead to be inflated.
+SLEEPS = {"sleep": 600, "linger": 5}
+
 
 def fate_of(value: bytes) -> str:
     """What such a record says beside its number."""
@@ -36,8 +39,8 @@ def meet(fate: str) -> None:
         time.sleep(600)
     elif fate == "fail":
         raise ValueError("no good")
-    elif fate == "sleep":
-        time.sleep(600)
+    elif fate in SLEEPS:
+        time.sleep(SLEEPS[fate])
     elif fate == "hang":
         # As a library in C does that lets no handler of Python's come to its turn.
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -46,6 +49,11 @@ def meet(fate: str) -> None:
 
 def deadly(record: Any) -> Any:
     meet(fate_of(record.value))
+    return record
+
+
+def measured(record: Any) -> Any:
+    record.value = str(len(record.value)).encode()
     return record
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.care import MOST_DEATHS, Care, Case, Death, Suspicion
-from kpipe_engine.whereabouts import At
+from kpipe_engine.whereabouts import At, Reading
 
 BLOCK = (PartitionRange(1, 0, 5_000, None), PartitionRange(2, 0, 5_000, None))
 DEATH = Death("crash", "was killed by SIGSEGV")
@@ -14,7 +14,7 @@ DEATH = Death("crash", "was killed by SIGSEGV")
 
 @pytest.fixture
 def case() -> Case:
-    return Case(BLOCK, "orders:parse")
+    return Case(BLOCK, "orders:parse", 512)
 
 
 def at(first: int, after: int, in_chunk: int | None = None, partition: int = 1) -> At:
@@ -27,7 +27,7 @@ def test_at_first_there_is_nothing_to_heed(case: Case) -> None:
 
 def test_the_first_death_has_what_was_read_last_redone_in_smaller_chunks(case: Case) -> None:
     said = case.note_death(DEATH, at(3_000, 4_000, in_chunk=4_000), was_at_ease=True)
-    assert case.care == Care(Suspicion(1, 3_000, 4_000, 31))
+    assert case.care == Care(True, Suspicion(1, 3_000, 4_000, 31))
     assert said == (
         "partition 1: its worker was killed by SIGSEGV at offsets 3000 to 3999; they are redone, 31 in a chunk"
     )
@@ -36,10 +36,10 @@ def test_the_first_death_has_what_was_read_last_redone_in_smaller_chunks(case: C
 def test_a_record_that_dies_in_a_chunk_of_its_own_is_found(case: Case) -> None:
     case.note_death(DEATH, at(3_000, 4_000), was_at_ease=True)
     case.note_death(DEATH, at(3_031, 3_062), was_at_ease=False)
-    assert case.care == Care(Suspicion(1, None, 3_062, 1))
+    assert case.care == Care(True, Suspicion(1, None, 3_062, 1))
     case.note_death(Death("crash", "ended with exit code 3", "told by itself"), at(3_040, 3_041), was_at_ease=False)
     fault = case.care.culprits[1][3_040]
-    assert case.care == Care(Suspicion(1, None, 3_041, 1), {1: {3_040: fault}})
+    assert case.care == Care(True, Suspicion(1, None, 3_041, 1), {1: {3_040: fault}})
     assert (fault.kind, fault.component, fault.attempts) == ("crash", "orders:parse", 3)
     assert (fault.message, fault.stacktrace) == (
         "over this record the worker ended with exit code 3",
@@ -68,7 +68,7 @@ def test_whose_work_is_done_has_nothing_to_give_up(case: Case) -> None:
 def test_one_death_by_itself_condemns_nobody(case: Case) -> None:
     """Somebody may have killed the worker."""
     case.note_death(DEATH, at(7, 8), was_at_ease=True)
-    assert case.care == Care(Suspicion(1, 7, 8, 1))
+    assert case.care == Care(True, Suspicion(1, 7, 8, 1))
     case.note_death(DEATH, at(7, 8), was_at_ease=False)
     assert list(case.care.culprits[1]) == [7]
 
@@ -113,24 +113,61 @@ def test_deaths_that_are_far_apart_do_not_add_up(case: Case) -> None:
 
 def test_deaths_with_no_record_in_hand_stop_all_partitions_of_the_block(case: Case) -> None:
     assert case.note_death(DEATH, None, was_at_ease=True).endswith("it is tried again")
-    case.note_death(DEATH, None, was_at_ease=True)
-    assert not case.is_given_up
-    case.note_death(DEATH, None, was_at_ease=True)
+    case.note_death(DEATH, None, was_at_ease=False)
+    assert case.care == Care(follows_death=True)
+    case.note_death(DEATH, None, was_at_ease=False)
     assert case.is_given_up
     assert case.care.stops[1] == case.care.stops[2]
     assert "while it had no record in hand" in case.care.stops[1]
 
 
+def test_a_death_while_nothing_is_in_hand_has_less_fetched_from_there_until_a_batch_is_found(case: Case) -> None:
+    said = case.note_death(DEATH, Reading(1, 20, 1_000), was_at_ease=True)
+    assert case.care == Care(True, Suspicion(1, None, 1_020, 31))
+    assert said == (
+        "partition 1: its worker was killed by SIGSEGV while it fetched from offset 20, with no record in hand; from "
+        "there on, 31 are fetched at a time"
+    )
+    case.note_death(DEATH, Reading(1, 20, 31), was_at_ease=False)
+    assert case.care == Care(True, Suspicion(1, None, 51, 1))
+    case.note_death(DEATH, Reading(1, 20, 1), was_at_ease=False)
+    assert (case.care.suspicion, list(case.care.stops), case.care.culprits) == (None, [1], {})
+    assert "while it fetched the batch at offset 20, and nothing else" in case.care.stops[1]
+    assert "(worker_memory_mb=512); raise that" in case.care.stops[1]
+
+
+def test_one_death_while_nothing_is_in_hand_stops_nobody(case: Case) -> None:
+    """Somebody may have killed the worker, and where one record is left, one is read."""
+    case.note_death(DEATH, Reading(1, 4_999, 1), was_at_ease=True)
+    assert case.care == Care(True, Suspicion(1, None, 5_000, 1))
+    case.note_death(DEATH, Reading(2, 4_999, 1), was_at_ease=False)
+    assert case.care.stops == {}
+
+
+def test_a_record_of_what_was_being_fetched_is_found_after_two_deaths_with_it_in_hand(case: Case) -> None:
+    case.note_death(DEATH, Reading(1, 0, 20), was_at_ease=True)
+    case.note_death(DEATH, at(7, 8), was_at_ease=False)
+    assert case.care == Care(True, Suspicion(1, 7, 8, 1))
+    case.note_death(DEATH, at(7, 8), was_at_ease=False)
+    assert list(case.care.culprits[1]) == [7]
+
+
+def test_deaths_over_nothing_that_are_far_apart_do_not_add_up(case: Case) -> None:
+    for _ in range(10):
+        case.note_death(DEATH, None, was_at_ease=True)
+    assert case.care == Care(follows_death=True)
+
+
 def test_after_the_deadline_the_next_worker_only_says_why(case: Case) -> None:
     case.note_death(DEATH, at(7, 8), was_at_ease=True)
     reason = case.give_up(at(7, 12), stored_at=1_769_860_800, overdue=61.2)
-    assert case.care == Care(yields=reason)
+    assert case.care == Care(follows_death=True, yields=reason)
     assert reason == (
         "the run has reached its max_run_time, and 61 s later the worker was still busy with partition 1, offsets 7 to "
         "11; it had stored nothing since 2026-01-31T12:00:00+00:00, and was ended"
     )
     assert case.is_given_up
-    assert "was still busy with no record" in Case(BLOCK, "x").give_up(None, 0, 1)
+    assert "was still busy with no record" in Case(BLOCK, "x", None).give_up(None, 0, 1)
 
 
 def test_of_the_trace_what_the_engine_did_is_left_out() -> None:
@@ -159,7 +196,7 @@ def test_a_worker_that_was_ended_over_a_segment_that_hangs_leaves_a_fault_of_its
 @given(culprit=st.integers(0, 499_999), read=st.integers(1, 1_000), late=st.booleans())
 def test_the_record_is_found_within_the_stated_number_of_deaths(culprit: int, read: int, late: bool) -> None:
     """Also where the process dies only when its chunk is stored."""
-    case = Case(BLOCK, "orders:parse")
+    case = Case(BLOCK, "orders:parse", 512)
     stored, deaths = 0, 0
     while not case.care.culprits:
         stored, found = _dies_at(case.care.suspicion, culprit, read, stored, late)

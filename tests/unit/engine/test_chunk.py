@@ -53,3 +53,11 @@ def test_an_order_to_yield_closes_it() -> None:
 def test_it_ends_at_the_deadline_of_the_run() -> None:
     chunk = Chunk(10, 600, YieldOrders(deadline=time.time() + 20))
     assert chunk.until_after(["record"]) - time.monotonic() <= 20
+
+
+def test_one_that_is_made_of_a_single_read_is_full_after_it() -> None:
+    chunk = Chunk(10, 60, YieldOrders(), reads_once=True)
+    chunk.add(0, of=0)
+    assert not chunk.is_full
+    chunk.add(2, of=2)
+    assert chunk.is_full

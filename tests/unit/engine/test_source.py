@@ -24,7 +24,7 @@ class Log:
         self.offsets, self.message = list(offsets), message
         self.first, self.at = 0, 0
         self.events: list[Message] = []
-        self.assigned: list[int] = []
+        self.assigned: list[int | None] = []
 
     def close(self) -> None:
         """Nothing is held."""
@@ -33,8 +33,8 @@ class Log:
         """The leader is known."""
 
     def assign(self, partitions: Sequence[TopicPartition]) -> None:
-        (self.at,) = [each.offset for each in partitions]
-        self.assigned.append(self.at)
+        self.assigned.append(partitions[0].offset if partitions else None)
+        self.at = self.assigned[-1] or 0
 
     def consume(self, most: int, timeout: float) -> list[Message]:
         if self.events:
@@ -145,3 +145,29 @@ def test_or_are_passed_over_and_counted_as_far_as_the_range_goes(
     assert source.read(10) == []
     assert (source.take_lost(), source.take_lost(), source.next_offset) == (lost, 0, goes_on_at)
     assert source.finished is (goes_on_at == RANGE.end)
+
+
+def test_where_nothing_is_fetched_ahead_each_read_has_a_client_of_its_own(
+    open_source: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[tuple[int, int]] = []
+
+    def fetch(settings: Any, start: TopicPartition, most: int) -> list[Message]:
+        fetched.append((start.offset, most))
+        return [message(each) for each in range(start.offset, min(start.offset + most, start.offset + 2))]
+
+    monkeypatch.setattr(module, "fetch_alone", fetch)
+    source, log = open_source(range(10, 30))
+    source.start_at(RANGE, 10)
+    source.fetch_alone(True)
+    assert source.range is None
+    source.start_at(RANGE, 12)
+    assert [offsets(source.read(1_000)), offsets(source.read(1))] == [[12, 13], [14]]
+    assert fetched == [(12, 8), (14, 1)]
+    assert log.assigned == [10, None]
+    source.fetch_alone(True)
+    assert source.range is RANGE
+    source.fetch_alone(False)
+    source.start_at(RANGE, 15)
+    assert offsets(source.read(2)) == [15, 16]
+    assert log.assigned == [10, None, 15]

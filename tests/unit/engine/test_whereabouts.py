@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
 from kpipe_engine import whereabouts as module
-from kpipe_engine.whereabouts import At, Step, Whereabouts
+from kpipe_engine.whereabouts import At, Reading, Step, Whereabouts
 
 HERE = At(partition=3, first=10, after=25, read=12, in_chunk=40)
 
@@ -81,3 +81,14 @@ def test_what_another_process_has_written_is_there_when_it_is_gone() -> None:
     os.waitpid(child, 0)
     assert whereabouts.at == HERE
     assert whereabouts.stored_at >= before > 0
+
+
+def test_a_worker_that_reads_has_no_record_in_hand() -> None:
+    whereabouts = Whereabouts()
+    whereabouts.enter(HERE)
+    whereabouts.read(Reading(partition=3, offset=25, most=1_000))
+    assert (whereabouts.at, whereabouts.reading) == (None, Reading(3, 25, 1_000))
+    whereabouts.enter(HERE)
+    assert (whereabouts.at, whereabouts.reading) == (HERE, None)
+    whereabouts.leave()
+    assert (whereabouts.at, whereabouts.reading) == (None, None)
