@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 
 from airflow_provider_kpipe.contract import publishing, standing
+from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.kafka import committer, facts
 from kpipe_engine import ownership
+from kpipe_engine.acknowledgements import Acknowledgements
+from kpipe_engine.delivery import AtLeastOnce
 from kpipe_engine.lane import Lane
+from kpipe_engine.ownership import Ownership, Positions
 from kpipe_engine.recovery import Recovery
 from kpipe_engine.redrive_ledger import Ledger
 
@@ -65,15 +69,53 @@ def what_is_redriven_is_not_written_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ledger, "enter", lambda *_: None)
 
 
+def leases_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Lease, "__gt__", lambda *_: False)
+
+
+def pieces_of_a_run_before_are_not_fenced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ownership, "_fence", lambda *_: None)
+
+
+def pieces_do_not_ask_whose_the_partition_is(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ownership, "_is_claimed", lambda _, claim: claim is not None)
+
+
+def nobody_waits_for_acknowledgements(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Acknowledgements, "wait", lambda _: None)
+
+
+def at_least_once_stores_before_it_waits(patch: pytest.MonkeyPatch) -> None:
+    store = AtLeastOnce.store
+
+    def store_first(self: AtLeastOnce, positions: Positions) -> None:
+        wait = self.acks.wait
+        patch.setattr(self.acks, "wait", lambda: None)
+        store(self, positions)
+        wait()
+
+    patch.setattr(AtLeastOnce, "store", store_first)
+
+
+def at_least_once_stores_over_a_later_run(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Ownership, "lost", lambda *_: [])
+
+
 PLANTED: Mapping[Plant, int] = {
-    a_reset_is_not_noticed: 9006,
-    pieces_of_a_run_before_do_not_count: 9008,
-    a_checkpoint_does_not_look_where_the_group_is: 9006,
-    a_checkpoint_commits_the_end_of_its_plan: 9008,
-    checkpoints_do_not_fence_each_other: 9008,
-    spans_that_are_done_are_read: 9013,
-    nobody_looks_after_a_failure: 9000,
-    counts_of_a_run_before_are_forgotten: 9002,
-    what_is_redriven_is_not_written_down: 9008,
+    a_reset_is_not_noticed: 9000,
+    pieces_of_a_run_before_do_not_count: 9006,
+    a_checkpoint_does_not_look_where_the_group_is: 9018,
+    a_checkpoint_commits_the_end_of_its_plan: 9002,
+    checkpoints_do_not_fence_each_other: 9001,
+    spans_that_are_done_are_read: 9006,
+    nobody_looks_after_a_failure: 9003,
+    counts_of_a_run_before_are_forgotten: 9003,
+    what_is_redriven_is_not_written_down: 9000,
+    leases_are_ignored: 9000,
+    pieces_of_a_run_before_are_not_fenced: 9011,
+    pieces_do_not_ask_whose_the_partition_is: 9005,
+    nobody_waits_for_acknowledgements: 9000,
+    at_least_once_stores_before_it_waits: 9000,
+    at_least_once_stores_over_a_later_run: 9000,
 }
 """Each with a seed whose schedule notices it, or one of those that follow."""

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-import functools
 import random
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from interleaving_kit import outputs_of
-from pipelines import Bench
 
-from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.scaling import RebalanceMode
 from airflow_provider_kpipe.kafka import committer, planner
-from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine import recovery
-from tests.interleaving.model import Model
-from tests.interleaving.world import Hand, Order, World, stalling
+from tests.interleaving.drain import drain
+from tests.interleaving.drawn import draw_pipeline
+from tests.interleaving.hand import Hand
+from tests.interleaving.world import Order, World, stalling
 
-RELAXED = "relax_ordering_within_partition"
-HANDLERS = {
-    "copy": ((), 1),
-    "records": (("interleaving_kit:sort_out",), 1),
-    "threads": (("interleaving_kit:sort_out",), 4),
-    "async": (("interleaving_kit:sort_out_async",), 4),
-    "batch": (("interleaving_kit:sort_out_batch",), 1),
-}
-DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "exactly_once", "exactly_once", "at_least_once")
-YIELDS: tuple[RebalanceMode, ...] = ("drain_and_yield", "stop_accepting_new_work_and_yield")
 KILLS = ("killed before it is sent", "killed before it stores", "killed after it has stored")
 MOST_RUNS = 16
-# A drain that nobody disturbs.
-MOST_ROUNDS = 4
-ROOM_IN_THE_END = MOST_ROUNDS + 1
 
 
 class Schedule:
@@ -45,32 +25,13 @@ class Schedule:
     def __init__(self, seed: int, bootstrap: str, outputs: dict[str, int]) -> None:
         self.seed, self.rnd = seed, random.Random(f"interleaving {seed}")
         rnd = self.rnd
-        self.handler = rnd.choice(sorted(HANDLERS))
-        segments, in_flight = HANDLERS[self.handler]
-        relaxed = in_flight > 1 or rnd.random() < 0.5
-        delivery = rnd.choice(DELIVERIES)
-        scaling = PartitionScaling(
-            RELAXED if relaxed else "preserve_partition_order",
-            max_in_flight_per_partition=in_flight,
-            rebalance_mode=rnd.choice(YIELDS),
-        )
-        bench = Bench.make(
-            bootstrap,
-            partitions=rnd.choice((1, 1, 2)),
-            outputs=1,
-            segments=segments,
-            delivery=delivery,
-            scaling=scaling,
-            chunk_records=rnd.choice((3, 5, 8)),
-            chunk_seconds=60.0,
-            max_dead_letter_ratio=None,
-        )
-        fate: Callable[[int], int | None] = outputs_of if segments else lambda _: 1
-        model = Model(delivery == "exactly_once", not relaxed, fate)
+        self.handler, bench, model = draw_pipeline(rnd, bootstrap)
         self.world = World(bench, model, outputs, ends_open=rnd.random() < 0.5)
         self.world.meanwhile = self.disturb
+        pipeline = bench.pipeline
         self.world.note(
-            f"{self.handler}, {scaling.execution_mode}, {delivery}, chunks of {bench.pipeline.chunk_records}"
+            f"{self.handler}, {pipeline.partitions.execution_mode}, {pipeline.delivery}, "
+            f"chunks of {pipeline.chunk_records}, {bench.written_login}"
         )
 
     @property
@@ -84,10 +45,10 @@ class Schedule:
         with self.harness():
             try:
                 for partition in list(world.sizes):
-                    world.feed(partition, rnd.randint(8, 20))
+                    world.feed(partition, rnd.randint(8, 24))
                 for _ in range(rnd.randint(8, 20)):
                     rnd.choices(list(STEPS), list(STEPS.values()))[0](self)
-                self.drain()
+                drain(world, rnd, redrives=self.handler != "copy")
                 return world.model.check(world.found())
             finally:
                 world.clean_up()
@@ -145,6 +106,64 @@ class Schedule:
             self.world.checkpoint(order)
             self.work()
 
+    def hand_over(self) -> None:
+        """Somebody puts the group elsewhere; the first run from there leaves a part to one that tells of both."""
+        self.reset()
+        for far in (self.world.step, self.world.finish):
+            order = self.world.plan("live") if self.may_plan else None
+            for hand in self.world.attempt(order) if order else ():
+                for _ in range(2):
+                    if hand.state in ("new", "open"):
+                        far(hand)
+        if order:
+            self.world.checkpoint(order)
+
+    def outlive(self) -> None:
+        """Somebody stands still over a chunk while a newer run begins, and goes on after that."""
+        if not self.may_plan or not (hand := self.some_owner() or self.begun()):
+            return
+        for _ in range(self.rnd.choice((1, 1, 2))):
+            self.world.step(hand)
+        hand.trap, self.world.meanwhile = "stall", self.succeed
+        if hand.state in ("new", "open"):
+            self.world.step(hand)
+        self.world.meanwhile = self.disturb
+        if self.rnd.random() < 0.7:
+            self.world.finish(hand)
+
+    def begun(self) -> Hand | None:
+        """Somebody of a run that has just begun; of a partition in pieces, mostly one that is not the first."""
+        self.world.feed(self.rnd.choice(list(self.world.sizes)), self.rnd.randint(12, 20))
+        order = self.world.plan("live")
+        return self.some_of(self.world.attempt(order) if order else [])
+
+    def succeed(self) -> None:
+        """A newer run, in front of which somebody may have put the group elsewhere, comes more or less far."""
+        if self.rnd.random() < 0.3:
+            self.put()
+        if self.may_plan and (order := self.world.plan("live")):
+            hands = self.world.attempt(order)
+            for hand in self.rnd.sample(hands, self.rnd.randint(0, len(hands))):
+                self.rnd.choice((self.world.step, self.world.finish))(hand)
+            if self.rnd.random() < 0.4:
+                self.world.checkpoint(order)
+
+    def overtaken(self) -> None:
+        """A checkpoint stands still before it commits, while a newer run comes to its end and is published."""
+        if self.may_plan and (order := self.world.plan("live")):
+            for hand in self.world.attempt(order):
+                self.rnd.choice((self.world.step, self.world.finish, self.world.finish))(hand)
+            self.world.stale_look, self.world.meanwhile = True, self.go_further
+            self.world.checkpoint(order)
+            self.world.meanwhile = self.disturb
+
+    def go_further(self) -> None:
+        self.feed()
+        if self.may_plan and (order := self.world.plan("live")):
+            for hand in self.world.attempt(order):
+                self.world.finish(hand)
+            self.world.checkpoint(order)
+
     def window(self) -> None:
         windows = {}
         for partition, size in self.world.sizes.items():
@@ -156,8 +175,8 @@ class Schedule:
                 self.world.attempt(order, self.trap(0.1))
 
     def redrive(self) -> None:
-        if self.may_plan and (order := self.world.order_redrive()):
-            for hand in self.world.attempt(order):
+        if self.may_plan:
+            for hand in self.world.attempt(self.world.order_redrive()):
                 hand.trap = self.trap(0.5)
 
     def attempt(self) -> None:
@@ -188,8 +207,11 @@ class Schedule:
             self.world.checkpoint(order)
 
     def reset(self) -> None:
-        held = self.world.held()
-        if held and not self.world.depth:
+        if not self.world.depth:
+            self.put()
+
+    def put(self) -> None:
+        if held := self.world.held():
             partition = self.rnd.choice(sorted(held))
             to = self.rnd.choice((0, held[partition], self.rnd.randint(0, held[partition])))
             self.world.reset(partition, to)
@@ -219,43 +241,20 @@ class Schedule:
         free = [each for each in self.world.hands if each.state in ("new", "open")]
         return self.rnd.choice(free) if free else None
 
+    def some_owner(self) -> Hand | None:
+        """Somebody whom no later run has taken the partition from."""
+        if self.rnd.random() < 0.4:
+            return None
+        return self.some_of([each for each in self.world.hands if not self.world.is_taken_from(each)])
+
+    def some_of(self, hands: list[Hand]) -> Hand | None:
+        free = [each for each in hands if each.state in ("new", "open")]
+        return self.rnd.choice([each for each in free if each.slot] or free) if free else None
+
     def trap(self, probability: float) -> str | None:
         if self.rnd.random() >= probability:
             return None
         return self.rnd.choice((*KILLS, "stall", "stall", "stall"))
-
-    def drain(self) -> None:
-        """Read everything to its end; then whoever is left over goes on, and old checkpoints come."""
-        world = self.world
-        world.note("nobody disturbs any more")
-        last = None
-        for _ in range(MOST_ROUNDS):
-            last = world.plan("live")
-            if last is None or not last.plan.pending:
-                break
-            for hand in world.attempt(last):
-                world.finish(hand)
-            if not world.checkpoint(last):
-                world.model.flag(f"{last.plan.run_key} was not disturbed, and is not complete")
-        if last is None or last.plan.pending:
-            world.model.flag("the last plans left something to do")
-        world.model.drained = True
-        for hand in list(world.hands):
-            world.finish(hand)
-        for order in self.rnd.sample(world.orders, min(3, len(world.orders))):
-            if order.run:
-                world.checkpoint(order)
-        world.bring_out_the_dead()
-        self.redrive_all()
-
-    def redrive_all(self) -> None:
-        """What is left of the letters."""
-        if self.handler == "copy" or self.rnd.random() < 0.5:
-            return
-        if (order := self.world.order_redrive()) is not None:
-            for hand in self.world.attempt(order):
-                self.world.finish(hand)
-            self.world.model.redriven_all = True
 
 
 STEPS: Mapping[Callable[[Schedule], None], int] = {
@@ -263,6 +262,9 @@ STEPS: Mapping[Callable[[Schedule], None], int] = {
     Schedule.grow: 1,
     Schedule.day: 8,
     Schedule.overlap: 12,
+    Schedule.hand_over: 8,
+    Schedule.outlive: 20,
+    Schedule.overtaken: 5,
     Schedule.plan: 4,
     Schedule.window: 4,
     Schedule.redrive: 2,
@@ -275,22 +277,3 @@ STEPS: Mapping[Callable[[Schedule], None], int] = {
     Schedule.reset: 8,
     Schedule.delete_group: 3,
 }
-
-
-@functools.cache
-def _made_topics(bootstrap: str) -> tuple[str, ...]:
-    names = tuple(f"interleaved-{uuid.uuid4().hex[:8]}-{number}" for number in range(MOST_RUNS + ROOM_IN_THE_END))
-    create_topics(bootstrap, *names)
-    return names
-
-
-def output_topics(bootstrap: str) -> dict[str, int]:
-    """Topics for the outputs of one run each, and where they end. They serve one schedule after the other."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests-never-commit"})
-    try:
-        return {
-            each: consumer.get_watermark_offsets(TopicPartition(each, 0), timeout=30)[1]
-            for each in _made_topics(bootstrap)
-        }
-    finally:
-        consumer.close()

@@ -10,7 +10,8 @@ import random
 import time
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from tests.interleaving.schedule import Schedule, output_topics
+from tests.interleaving.outputs import output_topics
+from tests.interleaving.schedule import Schedule
 
 SECONDS = float(os.environ.get("SECONDS_TO_INTERLEAVE") or 60)
 LEAST_SCHEDULES = 3

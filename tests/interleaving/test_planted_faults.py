@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.interleaving.outputs import output_topics
 from tests.interleaving.planted import PLANTED, Plant
-from tests.interleaving.schedule import Schedule, output_topics
+from tests.interleaving.schedule import Schedule
 
-MOST_SCHEDULES = 60
+MOST_SCHEDULES = 10
 
 
 @pytest.mark.parametrize(("plant", "seed"), PLANTED.items(), ids=lambda value: getattr(value, "__name__", ""))

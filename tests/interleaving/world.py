@@ -11,7 +11,7 @@ import topics
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from pipelines import Bench
+from pipelines import Bench, earlier
 from topics import Sent
 
 from airflow_provider_kpipe.contract.job import Job
@@ -19,7 +19,7 @@ from airflow_provider_kpipe.contract.offsets import Committed, Earliest, Explici
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive, Selection, ledger_topic_of, redriving
-from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
@@ -29,25 +29,10 @@ from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
 from kpipe_engine.errors import PartitionStoppedError, reason_of
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
+from tests.interleaving.hand import Hand, Killed, Taken
 from tests.interleaving.model import Found, Kind, Model, Run, Told
 
 MENDED = ("interleaving_kit:untouched",)
-
-
-class Killed(BaseException):
-    """The worker is dead: nothing of it runs any more."""
-
-
-@dataclass(slots=True)
-class Hand:
-    """A worker, and where somebody interferes with it."""
-
-    name: str
-    worker: PartitionWorker
-    orders: YieldOrders
-    state: str = "new"
-    trap: str | None = None
-    """What happens at its next store."""
 
 
 @dataclass(slots=True)
@@ -83,6 +68,7 @@ class World:
     """Whether checkpoints end transactions that are open."""
     stale_look: bool = False
     """Whether the next checkpoint stands still between its look and its commit."""
+    taken: Taken = field(default_factory=Taken)
 
     def __post_init__(self) -> None:
         self.admin = AdminClient({**self.bench.settings, "log_level": 0})
@@ -179,11 +165,11 @@ class World:
     def _writing_to(self, number: int, pipeline: KafkaPipeline) -> KafkaPipeline:
         return replace(pipeline, destination=replace(pipeline.destination, topic=list(self.outputs)[number]))
 
-    def order_redrive(self) -> Order | None:
+    def order_redrive(self) -> Order:
         """Of all letters that can be read now."""
         bench, key = self.bench, f"r{len(self.orders)}"
         plan = make_redrive_plan(
-            bench.settings, bench.pipeline, Earliest(), Latest(), run_key=key, dry_run=False, created_at="2026"
+            bench.settings, bench.pipeline, Earliest(), Latest(), run_key=key, dry_run=False, created_at=earlier()
         )
         with Positions(bench.settings) as positions:
             ensure_ledger(bench.settings, positions.topic(bench.dead), ledger_topic_of(bench.pipeline))
@@ -198,7 +184,13 @@ class World:
     def attempt(self, order: Order, trap: str | None = None) -> list[Hand]:
         """Claim what is cut, and have a worker ready for each block."""
         plan, hands = order.plan, []
-        begun = begin_attempt(self.bench.settings, plan)
+        try:
+            begun = begin_attempt(self.bench.settings, plan)
+        except StalePlanError as refused:
+            self.note(f"attempt of {plan.run_key}: {refused}")
+            if order.run is None or self._is_current(order.run):
+                self.model.flag(f"an attempt of {plan.run_key} was refused, and nobody has moved the group: {refused}")
+            return []
         job = Job(order.pipeline, plan, begun.number, redrive=order.redrive, committed=dict(begun.committed))
         self.note(f"attempt {begun.number} of {plan.run_key}, the group beyond its start: {dict(begun.committed)}")
         for planned in plan.pending:
@@ -217,7 +209,7 @@ class World:
         orders = YieldOrders()
         worker = PartitionWorker(job, self.bench.kafka, ranges, orders, task)
         places = ",".join(f"{each.partition}.{each.slot}" for each in ranges)
-        hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, orders, trap=trap)
+        hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, orders, job, trap=trap)
         store = worker.delivery.store
         worker.delivery.store = lambda positions: self._store(hand, store, positions)  # type: ignore[method-assign]
         return hand
@@ -228,18 +220,24 @@ class World:
             self.note(f"{hand.name} stands still before it stores")
             with self._meanwhile():
                 self.meanwhile()
-        elif trap == "killed after it has stored":
-            store(positions)
-            raise Killed(trap)
         elif trap == "killed before it is sent":
-            hand.worker.delivery.acks.producer.purge()
-            raise Killed(trap)
+            hand.dies_waiting()
         elif trap == "killed before it stores":
             with contextlib.suppress(KafkaException, SystemError):
                 # Where it was fenced, nothing more arrives.
                 hand.worker.delivery.acks.producer.flush(10)
             raise Killed(trap)
         store(positions)
+        for each in positions.progress:
+            if self.taken.is_from(hand, each.partition):
+                self.model.flag(f"{hand.name} has stored {each.offset}, and a later run or attempt is there")
+        if trap == "killed after it has stored":
+            # Whatever it has not sent by then is never sent.
+            hand.worker.delivery.acks.producer.purge()
+            raise Killed(trap)
+
+    def is_taken_from(self, hand: Hand) -> bool:
+        return any(self.taken.is_from(hand, lane.partition) for lane in hand.worker.lanes)
 
     @contextlib.contextmanager
     def _meanwhile(self) -> Iterator[None]:
@@ -262,6 +260,8 @@ class World:
                 self.close(hand)
                 return
             hand.state = "open"
+            if before == "new":
+                self.taken.by(hand)
             shown = [(each.stored, each.ended or "") for each in worker.lanes]
             self.note(f"{hand.name} {'has opened' if before == 'new' else 'has handled a chunk'}: {shown}")
         except Killed as killed:
@@ -305,7 +305,7 @@ class World:
             done = publish(settings, order.plan, ends)
         except KpipeError as refused:
             self.note(f"checkpoint of {run.key}: {refused}")
-            if run.kind == "live" and not stalled and all(self.model.current(p) == run.lineages[p] for p in run.ranges):
+            if run.kind == "live" and not stalled and self._is_current(run):
                 self.model.flag(f"the checkpoint of {run.key} was refused, and nobody has moved the group: {refused}")
             return False
         finally:
@@ -331,6 +331,10 @@ class World:
         shown = [(each.partition, each.committed, each.complete, each.counts.read) for each in done.partitions]
         self.note(f"checkpoint of {run.key}: {shown}")
         return done.complete
+
+    def _is_current(self, run: Run) -> bool:
+        """Whether nobody has moved the group since the run was planned."""
+        return all(self.model.current(each) == run.lineages[each] for each in run.ranges)
 
     def _has_newer(self, order: Order, partition: int) -> bool:
         later = self.orders[self.orders.index(order) + 1 :]

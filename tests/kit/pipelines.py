@@ -23,8 +23,12 @@ from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
 
-# The clocks of hosts disagree: each plan says that it was made an hour before the one that was made before it.
 CLOCKS = count()
+
+
+def earlier() -> str:
+    """Say when a plan was made: an hour before the one that was made before it, since the clocks of hosts disagree."""
+    return (datetime(2026, 1, 1, tzinfo=timezone.utc) - timedelta(hours=next(CLOCKS))).isoformat()
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Bench:
             run_key=run_key,
             publish=publish,
             dry_run=False,
-            created_at=(datetime(2026, 1, 1, tzinfo=timezone.utc) - timedelta(hours=next(CLOCKS))).isoformat(),
+            created_at=earlier(),
             published=published,
         )
 
