@@ -28,6 +28,10 @@ class UnreachableError(KafkaUnavailableError):
     """Nobody answers at any address as a connection asks: passing where it has worked before, else a mistake in it."""
 
 
+class HeldUpError(KafkaUnavailableError):
+    """A transaction that has not ended keeps a group from being read."""
+
+
 class ForbiddenError(KpipeError):
     """The connection's user may not use a topic, a group or a transactional id."""
 

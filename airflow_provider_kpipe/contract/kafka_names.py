@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 SUFFIX = ".kpipe"
 # Under this name, dead letters and their ledger are read where no job does it; nothing is stored in it.
 READER_GROUP = "kpipe.redrive.reader"
 # Becoming the writer of a partition takes 20 ms: the partitions of a topic with thousands share some.
 MOST_WRITERS = 64
+
+_PUBLISHED = re.compile(r"(?P<group>.*)\.kpipe\.published")
+_PROGRESS = re.compile(r"(?P<group>.*)\.kpipe(?:\.(?P<slot>\d+))?(?:\.details)?")
 
 
 def progress_group_of(group: str, slot: int = 0) -> str:
@@ -65,3 +70,11 @@ def checkpoint_id_of(group: str) -> str:
 def sequence_id_of(group: str) -> str:
     """Name the transactional id under which a number is drawn."""
     return f"kpipe/{group}/sequence"
+
+
+def committer_to(group: str, topic: str, partition: int) -> str:
+    """Name the transactional id under which kpipe commits an offset to one of its groups, or to a pipeline's own."""
+    if found := _PROGRESS.fullmatch(group):
+        return writer_id_of(found["group"], topic, partition, int(found["slot"] or 0))
+    published = _PUBLISHED.fullmatch(group)
+    return checkpoint_id_of(published["group"] if published else group)

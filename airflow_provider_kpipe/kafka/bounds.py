@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as TooLateError
@@ -21,16 +22,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     It is made in a thread of its own. A call that is late raises what librdkafka raises where it knows a bound; the
     thread goes on until the call ends, or the process does.
     """
-    answer: Future[T] = Future()
-
-    def make() -> None:
-        try:
-            answer.set_result(call())
-        except BaseException as error:  # noqa: BLE001  # whoever asked gets it
-            answer.set_exception(error)
-
-    threading.Thread(target=make, name="kpipe-bounded-call", daemon=True).start()
-    return result_within(seconds, answer)
+    return result_within(seconds, _begun(call))
 
 
 def result_within(seconds: float, answer: Future[T]) -> T:
@@ -42,9 +34,24 @@ def result_within(seconds: float, answer: Future[T]) -> T:
 
 
 def let_go(*clients: Consumer | Producer) -> None:
-    """Close clients; one that waits for an answer to a commit, or to abort a transaction, is left after a while."""
-    for client in clients:
+    """Close clients, all at once; one that waits for an answer to a commit, or to abort a transaction, is left after a
+    while."""
+    until = time.monotonic() + CLOSE_SECONDS
+    for closing in [_begun(client.close) for client in clients]:
         try:
-            within(CLOSE_SECONDS, client.close)
+            result_within(until - time.monotonic(), closing)
         except KafkaException:
             continue
+
+
+def _begun(call: Callable[[], T]) -> Future[T]:
+    answer: Future[T] = Future()
+
+    def make() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:  # noqa: BLE001  # whoever asked gets it
+            answer.set_exception(error)
+
+    threading.Thread(target=make, name="kpipe-bounded-call", daemon=True).start()
+    return answer

@@ -65,13 +65,24 @@ class Cluster:
     def address(self) -> str:
         return self._settings.get("bootstrap.servers") or self._settings.get("metadata.broker.list") or "?"
 
-    def ask_admin(self, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], about: str) -> dict[K, T]:
+    def ask_admin(
+        self,
+        question: Callable[[AdminClient, float], Mapping[K, Future[T]]],
+        about: str,
+        answer_seconds: float | None = None,
+    ) -> dict[K, T]:
         """Ask with an admin client and the seconds that are left; all the answers, or the first error."""
-        return self._ask(lambda seconds: self._answer(question, seconds), self._forget_admin, about)
+        longest = self.answer_seconds if answer_seconds is None else answer_seconds
+        return self._ask(lambda seconds: self._answer(question, seconds), self._forget_admin, about, longest)
 
     def ask_as(self, group: str, question: Callable[[Consumer, float], T], about: str) -> T:
         """Ask with a consumer that has the name of a group and never joins it, and the seconds that are left."""
-        return self._ask(lambda seconds: question(self._consumer(group), seconds), lambda: self.forget(group), about)
+        return self._ask(
+            lambda seconds: question(self._consumer(group), seconds),
+            lambda: self.forget(group),
+            about,
+            self.answer_seconds,
+        )
 
     def forget(self, group: str) -> None:
         """Let the consumer of a group go."""
@@ -87,8 +98,8 @@ class Cluster:
         """The error to raise, named after what the clients have said of their connections."""
         return failure_of(error, self._ailments, about, self.address)
 
-    def _ask(self, question: Callable[[float], T], forget: Callable[[], None], about: str) -> T:
-        until, pause = time.monotonic() + self.answer_seconds, FIRST_PAUSE_SECONDS
+    def _ask(self, question: Callable[[float], T], forget: Callable[[], None], about: str, answer_seconds: float) -> T:
+        until, pause = time.monotonic() + answer_seconds, FIRST_PAUSE_SECONDS
         self._ailments.forget()
         while True:
             try:

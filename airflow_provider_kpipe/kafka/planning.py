@@ -11,6 +11,7 @@ from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.standing import Facts
 from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.facts import facts_of
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
@@ -55,7 +56,7 @@ def make_plan(
     ranges = plan_ranges(wishes, snapshot, number)
     check_inside_log(settings, topic, source.isolation_level, wishes, ranges)
     if wishes.continues_group:
-        check_not_truncated(settings, group, snapshot, ranges)
+        check_not_truncated(positions.cluster, group, snapshot, ranges)
     if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
         ranges = cut(ranges, metadata_bytes)
     publishes = publish and not wishes.continues_group
@@ -115,9 +116,7 @@ def check_other_topics(positions: Positions, pipeline: KafkaPipeline, facts: Map
         )
 
 
-def check_not_truncated(
-    settings: Mapping[str, str], group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]
-) -> None:
+def check_not_truncated(cluster: Cluster, group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:
     """Refuse to go on from an offset that a partition's leader knows nothing of: it has lost records since."""
     asked = {}
     for planned in ranges:
@@ -125,7 +124,7 @@ def check_not_truncated(
         # Where the leader is the one that had the records, none is lost.
         if epoch not in (NO_EPOCH, planned.leader_epoch) and planned.start > 0:
             asked[planned.partition] = (planned.start, epoch)
-    for partition, lost in truncated(settings, group, snapshot.topic, asked).items():
+    for partition, lost in truncated(cluster, group, snapshot.topic, asked).items():
         raise PlanError(
             f"partition {partition} of {snapshot.topic!r} was truncated by an unclean election: the group stands at "
             f"{asked[partition][0]}, and the leader that is there now does not know what lay before it ({lost}). "

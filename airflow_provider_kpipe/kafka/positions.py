@@ -28,9 +28,10 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
 from airflow_provider_kpipe.contract.standing import Held, Stored, committed_beyond, progress_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
-from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError, UnknownTopicError
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
 from airflow_provider_kpipe.kafka.held_offsets import held_offsets
+from airflow_provider_kpipe.kafka.open_transactions import name_what_holds_up
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)
@@ -136,9 +137,13 @@ class Positions:
         """What a group holds. Read as a consumer, which waits for a transaction that is just being committed;
         the admin client would show the offset from before it."""
         asked = [TopicPartition(topic, partition) for partition in partitions]
-        answers = self.cluster.ask_as(
-            group, lambda consumer, seconds: held_offsets(consumer, asked, seconds), f"about group {group!r}"
-        )
+        try:
+            answers = self.cluster.ask_as(
+                group, lambda consumer, seconds: held_offsets(consumer, asked, seconds), f"about group {group!r}"
+            )
+        except KafkaUnavailableError as failure:
+            name_what_holds_up(self.cluster, group, topic, partitions, failure)
+            raise
         return {
             each.partition: GroupOffset(
                 each.offset,

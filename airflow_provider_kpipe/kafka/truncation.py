@@ -7,31 +7,28 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
 from airflow_provider_kpipe.kafka.bounds import let_go
+from airflow_provider_kpipe.kafka.cluster import Cluster
 
-ANSWER_SECONDS = 10.0
+LISTEN_SECONDS = 0.1
 # The records are not wanted.
 _LITTLE = {"fetch.wait.max.ms": 10, "fetch.message.max.bytes": 1_000, "queued.max.messages.kbytes": 1_024}
 
 
-def truncated(
-    settings: Mapping[str, str], group: str, topic: str, asked: Mapping[int, tuple[int, int]]
-) -> dict[int, str]:
+def truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tuple[int, int]]) -> dict[int, str]:
     """Say for which partitions the leader knows no record of that epoch up to the offset: they were truncated.
 
-    A consumer that begins at an offset with an epoch has the client ask the leader for the end of that epoch. A
-    partition that answers nothing in time counts as whole: the worker that reads it asks once more.
+    A consumer that begins at an offset with an epoch has the client ask the leader for the end of that epoch. Nobody
+    asks once more: a leader that does not answer in time is an error.
 
     :param asked: offset and leader epoch, by partition
     """
     if not asked:
         return {}
-    found: dict[int, str] = {}
-    consumer = Consumer(
+    consumer = cluster.open_consumer(
         {
-            **connecting({"log_level": 3, **_LITTLE, **settings}),
+            **_LITTLE,
             "group.id": progress_group_of(group),
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -46,18 +43,29 @@ def truncated(
                 for partition, (offset, epoch) in asked.items()
             ]
         )
-        waiting, until = set(asked), time.monotonic() + ANSWER_SECONDS
-        while waiting and time.monotonic() < until:
-            for message in consumer.consume(1_000, 0.1):
-                error, partition = message.error(), message.partition()
-                if partition is None:
-                    continue
-                if error is not None and _is_truncation(error):
-                    found[partition] = error.str()
-                waiting.discard(partition)
+        found, silent = _answers(consumer, set(asked), cluster.answer_seconds)
     finally:
         let_go(consumer)
+    if silent and not found:
+        partitions = ", ".join(map(str, sorted(silent)))
+        about = f"whether partitions {partitions} of {topic!r} still hold what lay before the group's offsets"
+        raise cluster.failure(KafkaError(KafkaError._TIMED_OUT), about)
     return found
+
+
+def _answers(consumer: Consumer, silent: set[int], seconds: float) -> tuple[dict[int, str], set[int]]:
+    """What was said of those that are truncated, and the partitions of which nothing was said in time."""
+    found: dict[int, str] = {}
+    until = time.monotonic() + seconds
+    while silent and time.monotonic() < until:
+        for message in consumer.consume(1_000, LISTEN_SECONDS):
+            error, partition = message.error(), message.partition()
+            if partition is None:
+                continue
+            if error is not None and _is_truncation(error):
+                found[partition] = error.str()
+            silent.discard(partition)
+    return found, silent
 
 
 def _is_truncation(error: KafkaError) -> bool:

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from airflow.sdk.exceptions import AirflowException
 from confluent_kafka import TopicPartition
+from ends import ended
 from pipelines import Bench
 from redrives import order
 from topics import fill, numbered
@@ -16,20 +18,34 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.offsets import Earliest, Latest, PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import Selection
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
-from airflow_provider_kpipe.kafka import bounded_reader, bounds, committer, offset_transaction, sequence, topic_limits
+from airflow_provider_kpipe.kafka import (
+    bounded_reader,
+    bounds,
+    committer,
+    offset_transaction,
+    open_transactions,
+    sequence,
+    topic_limits,
+)
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
-from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
+from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
 from airflow_provider_kpipe.kafka.redrive_preview import preview
+from airflow_provider_kpipe.kafka.redrive_selection import check_selection
+from airflow_provider_kpipe.kafka.sequence import draw_number
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions
+from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.spark.job_run import JobRun
+from airflow_provider_kpipe.spark.submission import Submission
 
 
 @pytest.fixture
@@ -45,12 +61,10 @@ def shorten_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounds, "CLOSE_SECONDS", 0.2)
     monkeypatch.setattr(offset_transaction, "ANSWER_SECONDS", 1.0)
     monkeypatch.setattr(sequence, "ANSWER_SECONDS", 1.0)
-    made = Cluster.__init__
-
-    def brief(self: Cluster, settings: dict[str, str], *, answer_seconds: float = 1.0) -> None:
-        made(self, settings, answer_seconds=min(answer_seconds, 1.0))
-
-    monkeypatch.setattr(Cluster, "__init__", brief)
+    monkeypatch.setattr(open_transactions, "NAMING_SECONDS", 1.0)
+    # Also of one that is open by then.
+    brief = property(lambda self: 1.0, lambda self, seconds: None)
+    monkeypatch.setattr(Cluster, "answer_seconds", brief, raising=False)
 
 
 @pytest.mark.parametrize("trouble", ["killed", "stopped"])
@@ -64,11 +78,8 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str, monkeypa
     with Positions(bench.settings) as positions:
         dead_letters = positions.topic(bench.dead)
     target = DrainTarget(bench.pipeline.group, bench.topic, "read_committed", None, None, None)
+    leave(own_broker, trouble)
     shorten_bounds(monkeypatch)
-    if trouble == "killed":
-        own_broker.kill()
-    else:
-        own_broker.pause()
 
     steps: dict[str, Callable[[], object]] = {
         "plan": lambda: bench.plan("another"),
@@ -76,9 +87,12 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str, monkeypa
         "attempt": lambda: bench.attempt(plan),
         "commit": lambda: commit(bench, plan),
         "gate": lambda: look(bench.settings, target),
-        "redrive planning": lambda: make_redrive_plan(
-            bench.settings, bench.pipeline, Earliest(), Latest(), run_key="r", dry_run=True, created_at="2026"
-        ),
+        "truncation": lambda: truncated(Cluster(bench.settings), plan.group, bench.topic, {0: (5, 0)}),
+        "redrive topics": lambda: check_redrive_topics(bench.settings, bench.settings, bench.pipeline, chosen.redrive),
+        "redrive planning": lambda: redrive_plan(bench, dry_run=False),
+        "redrive planning of a dry run": lambda: redrive_plan(bench, dry_run=True),
+        "number": lambda: draw_number(bench.settings, plan.working_group, bench.topic),
+        "redrive selection": lambda: check_selection(bench.settings, chosen.plan, Selection(exception_class="Nobody")),
         "redrive preview": lambda: preview(bench.settings, chosen),
         "reading": lambda: list(read_range(bench.settings, bench.dead, PartitionRange(0, 0, 5, None))),
         "ledger": lambda: ensure_ledger(bench.settings, dead_letters, f"{bench.dead}.redriven"),
@@ -93,6 +107,53 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str, monkeypa
     assert "TIMED_OUT" in repr(ended("stop", lambda: request_stop(bench.settings, plan, 1, "b", 1.0)))
 
 
+@pytest.mark.parametrize("trouble", ["killed", "stopped"])
+def test_a_run_whose_cluster_goes_while_its_job_is_at_work_has_an_end(
+    own_broker: SandboxBroker, trouble: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job's own end is one thing; what is asked after it is another."""
+    bench = Bench.make(own_broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    run = JobRun(
+        bench.attempt(bench.plan()),
+        bench.kafka,
+        conn_id="spark_default",
+        spark_conf=None,
+        py_files=(),
+        submit_options=None,
+        progress_interval=0.1,
+    )
+    submitted: list[Submission] = []
+
+    def submit(submission: Submission) -> None:
+        submitted.append(submission)
+        leave(own_broker, trouble)
+        shorten_bounds(monkeypatch)
+        raise AirflowException("Spark has failed")
+
+    monkeypatch.setattr(Submission, "run", submit)
+
+    failure = ended("run", lambda: run.run(lambda progress: None))
+
+    assert len(submitted) == 1
+    assert isinstance(failure, KafkaUnavailableError)
+    assert "about group" in str(failure)
+    assert ended("stop", run.stop) is None
+
+
+def leave(broker: SandboxBroker, trouble: str) -> None:
+    if trouble == "killed":
+        broker.kill()
+    else:
+        broker.pause()
+
+
+def redrive_plan(bench: Bench, *, dry_run: bool) -> Plan:
+    return make_redrive_plan(
+        bench.settings, bench.pipeline, Earliest(), Latest(), run_key="r", dry_run=dry_run, created_at="2026"
+    )
+
+
 def commit(bench: Bench, plan: Plan) -> None:
     """As a checkpoint does that has found out by then where everything stands."""
     with (
@@ -101,23 +162,6 @@ def commit(bench: Bench, plan: Plan) -> None:
     ):
         transaction.send(plan.group, [TopicPartition(plan.topic, 0, 5)])
         transaction.commit()
-
-
-def ended(name: str, step: Callable[[], object]) -> BaseException | None:
-    """What a step raises. It runs in a thread of its own: a call that never comes back would hold up all tests."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            step()
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is looked at below
-            raised.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive(), f"{name} does not end"
-    return raised[0] if raised else None
 
 
 @pytest.mark.parametrize("trouble", ["restart", "crash"])

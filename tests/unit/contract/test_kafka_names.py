@@ -60,3 +60,14 @@ def test_somebody_elses_names_are_not_covered() -> None:
     others = [*made_in("orders2"), *made_in("payments"), ("group", "kpipe.redrive.orders.dead2")]
     grants = [grant for role in ("Pipeline", "Backfill", "Redrive") for grant in asked_for(role)]
     assert [each for each in others if any(grant.covers(*each) for grant in grants)] == []
+
+
+@pytest.mark.parametrize("group", ["orders", BACKFILL, REDRIVE, "a.b", "my.kpipe_orders"])
+def test_who_commits_to_a_group_is_known_by_its_name(group: str) -> None:
+    checkpoint = kafka_names.checkpoint_id_of(group)
+    assert kafka_names.committer_to(group, "orders", 70) == checkpoint
+    assert kafka_names.committer_to(kafka_names.published_group_of(group), "orders", 70) == checkpoint
+    for slot in (0, 1, 12):
+        writer, progress = kafka_names.writer_id_of(group, "orders", 70, slot), progress_group_of(group, slot)
+        assert kafka_names.committer_to(progress, "orders", 70) == writer
+        assert kafka_names.committer_to(kafka_names.details_group_of(progress), "orders", 70) == writer

@@ -1,0 +1,63 @@
+"""Names the transaction that keeps a group from being read: to whoever reads, the broker just does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+
+from airflow_provider_kpipe.contract.kafka_names import committer_to
+from airflow_provider_kpipe.exceptions import HeldUpError, KafkaUnavailableError, KpipeError
+from airflow_provider_kpipe.kafka.cluster import Cluster
+
+NAMING_SECONDS = 5.0
+
+
+def name_what_holds_up(
+    cluster: Cluster, group: str, topic: str, partitions: Collection[int], failure: KafkaUnavailableError
+) -> None:
+    """Raise for a group that was not read in time, if offsets in it are being committed; otherwise leave it at that."""
+    cause = failure.__cause__
+    if not (isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._TIMED_OUT):
+        return
+    try:
+        held_up = _held_up(cluster, group, topic, partitions)
+    except KpipeError:
+        return
+    if held_up:
+        writers = ", ".join(dict.fromkeys(committer_to(group, topic, partition) for partition in held_up))
+        raise HeldUpError(
+            f"group {group!r} cannot be read: a transaction that commits its offsets for partitions "
+            f"{', '.join(map(str, held_up))} of {topic!r} has not ended within {cluster.answer_seconds:g} s, most "
+            f"likely that of transactional id {writers}; whoever began it is still at it, or was killed there. Try "
+            "again later, or run the checkpoint of that run again, which ends the transaction at once; the broker ends "
+            "it when the transaction's timeout is over"
+        ) from cause
+
+
+def _held_up(cluster: Cluster, group: str, topic: str, partitions: Collection[int]) -> list[int]:
+    """Those whose offset is about to be another one, if the transaction is committed."""
+    if not _is_coordinated(cluster, group):
+        return []
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
+    answer = cluster.ask_admin(
+        lambda admin, seconds: admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=seconds),
+        f"about group {group!r}",
+        NAMING_SECONDS,
+    )[group]
+    found = [each for each in answer.topic_partitions or [] if each.error is not None]
+    return sorted(each.partition for each in found if each.error.code() == KafkaError.UNSTABLE_OFFSET_COMMIT)
+
+
+def _is_coordinated(cluster: Cluster, group: str) -> bool:
+    """A client that asks for the offsets of a group whose coordinator is gone may crash its process."""
+    try:
+        cluster.ask_admin(
+            lambda admin, seconds: admin.describe_consumer_groups([group], request_timeout=seconds),
+            f"about group {group!r}",
+            NAMING_SECONDS,
+        )
+    except KpipeError as error:
+        # One that is not there yet, or may not be described, has a coordinator.
+        return not error.retriable
+    return True

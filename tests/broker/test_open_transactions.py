@@ -1,0 +1,59 @@
+"""A transaction that stands between its offsets and its commit keeps their group from being read, for so long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import TopicPartition
+from ends import ended
+from pipelines import Bench
+from topics import fill, numbered
+
+from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
+from airflow_provider_kpipe.exceptions import HeldUpError
+from airflow_provider_kpipe.kafka.cluster import Cluster
+from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
+from airflow_provider_kpipe.sandbox import SandboxBroker
+
+
+@pytest.fixture
+def bench(broker: SandboxBroker) -> Bench:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    return bench
+
+
+@pytest.mark.parametrize("begun", ["plan", "attempt"])
+def test_what_begins_while_a_checkpoint_stands_says_what_it_waited_for(
+    bench: Bench, begun: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, group = bench.plan(), bench.pipeline.group
+    steps: dict[str, Callable[[], object]] = {
+        "plan": lambda: bench.plan("next"),
+        "attempt": lambda: bench.attempt(plan),
+    }
+    with OffsetTransaction(bench.settings, checkpoint_id_of(group), bench.topic) as checkpoint:
+        checkpoint.send(group, [TopicPartition(bench.topic, 0, 5)])
+        with monkeypatch.context() as patched:
+            brief = property(lambda self: 10.0, lambda self, seconds: None)
+            patched.setattr(Cluster, "answer_seconds", brief, raising=False)
+            failure = ended(begun, steps[begun])
+
+    assert isinstance(failure, HeldUpError)
+    assert failure.retriable
+    assert str(failure) == (
+        f"group {group!r} cannot be read: a transaction that commits its offsets for partitions 0 of {bench.topic!r} "
+        f"has not ended within 10 s, most likely that of transactional id kpipe/{group}/checkpoint; whoever began it "
+        "is still at it, or was killed there. Try again later, or run the checkpoint of that run again, which ends the "
+        "transaction at once; the broker ends it when the transaction's timeout is over"
+    )
+
+
+def test_the_next_checkpoint_ends_it(bench: Bench) -> None:
+    plan, group = bench.plan(), bench.pipeline.group
+    bench.work(plan)
+    with OffsetTransaction(bench.settings, checkpoint_id_of(group), bench.topic) as killed:
+        killed.send(group, [TopicPartition(bench.topic, 0, 5)])
+        assert bench.checkpoint(plan).partitions[0].committed == 10
+        assert bench.plan("next").pending == ()
