@@ -20,6 +20,7 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.care import Care
 from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.silence import silent_clusters
 from kpipe_engine.whereabouts import Whereabouts
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
@@ -64,8 +65,10 @@ def _run(
     def work(orders: YieldOrders) -> None:
         worker = PartitionWorker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
         try:
+            done = [progress.to_json() for progress in worker.work()]
+            silent = silent_clusters(kafka) if worker.met_silence else []
             # Before anything is closed: what is done is done, however segments close.
-            tell(json.dumps([progress.to_json() for progress in worker.work()]).encode())
+            tell(json.dumps({"done": done, "silent": silent}).encode())
         finally:
             worker.close()
 

@@ -104,9 +104,16 @@ def stop_if_forbidden(error: KafkaError, **names: str) -> None:
         raise PartitionStoppedError(forbidden(kind.replace("_", " "), names[kind], error.str()))
 
 
+def is_silence(failure: BaseException | None) -> bool:
+    """Tell whether nobody has answered: that is the failure, or what lies behind it."""
+    if isinstance(failure, KafkaException):
+        return failure.args[0].code() in _SILENCE
+    return failure is not None and (isinstance(failure, NoAnswerError) or is_silence(failure.__cause__))
+
+
 def reason_of(failure: Exception) -> str:
     """Why a partition cannot go on, as it is shown."""
-    if isinstance(failure, KafkaException) and failure.args[0].code() in _SILENCE:
+    if isinstance(failure, KafkaException) and is_silence(failure):
         return (
             f"the Kafka cluster does not answer ({failure.args[0].str()}): see that its brokers run and that workers "
             "can reach them, then run again"

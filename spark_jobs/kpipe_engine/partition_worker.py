@@ -29,6 +29,7 @@ from kpipe_engine.errors import (
     PartitionStoppedError,
     PipelineStoppedError,
     RefusedError,
+    is_silence,
     reason_of,
 )
 from kpipe_engine.events import choose_events, without_events
@@ -72,6 +73,8 @@ class PartitionWorker:
         # Of what happens to the partitions, this worker has told.
         self.successor = partial(PartitionWorker, without_events(job), settings, task=task)
         self.call_seconds, self.slowest = 0.0, cast("At | None", None)
+        self.met_silence = False
+        """Whether it has ended because nobody answered."""
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
         self.caution = Caution(self.care, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
@@ -111,6 +114,7 @@ class PartitionWorker:
             self.open()
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
+            self.met_silence = is_silence(stop)
             self.stop_short(reason_of(stop))
         return [lane.progress for lane in self.lanes]
 
@@ -220,6 +224,9 @@ class PartitionWorker:
                 return
             except PartitionStoppedError as stop:
                 self.lanes.stop(stop)
+                # It is stored at once. Where nobody answers, that fails for all lanes; each by itself would find out
+                # only after it has waited for something to read.
+                return
             finally:
                 lane.spend(time.monotonic() - begun)
 

@@ -100,7 +100,7 @@ class Recovery:
             raise PartitionStoppedError(
                 f"the chunk from offset {lane.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
                 "see to the broker, then run again"
-            )
+            ) from failure
         log.warning("partition %d: try %d of %d failed: %s", lane.partition, tries, CHUNK_TRIES, cleaned(str(failure)))
         for each in self._lanes:
             each.suspect()

@@ -13,10 +13,12 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.progress import PartitionProgress
 from kpipe_engine.care import Care, Case, Death
 from kpipe_engine.child import CLOSED, TELL_WHERE, serve
 from kpipe_engine.errors import WorkerDiedError
@@ -30,6 +32,15 @@ LOOK_SECONDS = 1.0
 # So long a segment may take to give up that was interrupted at its limit.
 INTERRUPT_SECONDS = 1.0
 TELL_SECONDS = 1.0
+# So many blocks in a row find out that nobody answers, each in its own time: the others need not.
+MOST_UNANSWERED = 2
+
+
+class Answer(NamedTuple):
+    """What became of a block, and the clusters at which nobody answers any more, if that has ended it."""
+
+    done: list[dict[str, Any]]
+    silent: list[str]
 
 
 class Child:
@@ -119,12 +130,15 @@ class Supervisor:
         self._job, self._kafka = job, kafka
         self._component = ", ".join(job.pipeline.segments) or job.pipeline.name
         self._idle: list[Child] = []
+        self._unanswered = 0
 
     def run(self, task: Task, number: int) -> Iterator[dict[str, Any]]:
         waiting = deque(Case(block, self._component, self._job.pipeline.worker_memory_mb) for block in task.blocks)
         at_work: dict[Connection, tuple[Child, Case]] = {}
         try:
             while waiting or at_work:
+                if self._unanswered >= MOST_UNANSWERED:
+                    yield from self._leave_untried(waiting)
                 while waiting and len(at_work) < task.at_once:
                     self._begin(waiting.popleft(), number, at_work)
                 for pipe in _heard(at_work):
@@ -135,7 +149,9 @@ class Supervisor:
                         del at_work[pipe]
                     elif said is not None:
                         case.is_done = True
-                        yield from json.loads(said)
+                        answer = Answer(**json.loads(said))
+                        self._note_silence(answer.silent)
+                        yield from answer.done
                     else:
                         self._note_death(case, child)
                         _give_back(at_work, pipe, waiting)
@@ -145,6 +161,22 @@ class Supervisor:
         finally:
             for child, _ in at_work.values():
                 child.end()
+
+    def _note_silence(self, clusters: list[str]) -> None:
+        self._unanswered = self._unanswered + 1 if clusters else 0
+        self._silent = ", ".join(clusters)
+
+    def _leave_untried(self, waiting: deque[Case]) -> Iterator[dict[str, Any]]:
+        """End what is left: it would only wait for the same cluster again."""
+        reason = (
+            f"not tried: {MOST_UNANSWERED} workers in a row have ended because nobody answers at {self._silent}; see "
+            "that the brokers run and that workers can reach them, then run again"
+        )
+        while waiting:
+            case = waiting.popleft()
+            log.warning("partitions %s: %s", case.partitions, reason)
+            for planned in case.block:
+                yield replace(PartitionProgress.not_started(planned), reason=reason, ended="stopped").to_json()
 
     def close(self) -> None:
         """Let no process wait any more."""

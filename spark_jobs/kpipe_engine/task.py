@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from confluent_kafka import KafkaException
+
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
 from kpipe_engine.clients import QUEUE_KBYTES
+from kpipe_engine.errors import PartitionStoppedError, reason_of
 from kpipe_engine.events import without_events
 from kpipe_engine.layout import Task
 from kpipe_engine.partition_worker import PartitionWorker
@@ -45,6 +48,10 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
             worker = PartitionWorker(job, kafka, planned.pieces[:1], YieldOrders())
             try:
                 worker.open()
+            except KafkaException as failure:
+                raise PartitionStoppedError(
+                    f"partition {planned.partition} is cut into pieces, and could not be taken on: {reason_of(failure)}"
+                ) from failure
             finally:
                 worker.close()
 

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import pytest
+from ends import ended
 from jobs import wait_for
 from pipelines import Bench
+from redrives import order
+from redrives import worker as redriving_worker
+from tasks import work_in_task
 from topics import committed, fill, numbered, read_all
 from workers import Working
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.contract.job import KafkaSettings, pack
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaSource
+from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.record import SourceMessage
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import admission, clients, deadline, ownership, source
 from kpipe_engine import delivery as delivery_module
+from kpipe_engine import redrive_ledger
+from kpipe_engine.errors import PartitionStoppedError, is_silence
+from kpipe_engine.lanes import Lanes
+from kpipe_engine.redrive_ledger import Ledger
+from kpipe_engine.silence import silent_clusters
+from kpipe_engine.task import claim_what_is_cut
 
 RECORDS = 20_000
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
+each_trouble = pytest.mark.parametrize("trouble", ["kill", "pause"])
 
 
 @pytest.fixture
@@ -68,24 +84,34 @@ def test_it_costs_time_and_nothing_else(
 # One after another in the worst case: the source's silence, the output's, a commit, an opening, two producers and two
 # consumers that do not close.
 BOUND_SECONDS = 60
+BOUNDS = {
+    "admission.STANDSTILL_SECONDS": 4.0,
+    "deadline.CLOSE_SECONDS": 2.0,
+    "delivery.ANSWER_SECONDS": 4.0,
+    "delivery.STORE_SECONDS": 4.0,
+    "last_words.SAY_SECONDS": 4.0,
+    "ownership.ANSWER_SECONDS": 4.0,
+    "redrive_ledger.ANSWER_SECONDS": 4.0,
+    "source.ANSWER_SECONDS": 4.0,
+    "source.STALL_SECONDS": 4.0,
+}
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (delivery_module, ownership, source):
-        monkeypatch.setattr(module, "ANSWER_SECONDS", 4.0)
-    monkeypatch.setattr(source, "STALL_SECONDS", 4.0)
-    monkeypatch.setattr(admission, "STANDSTILL_SECONDS", 4.0)
-    monkeypatch.setattr(delivery_module, "STORE_SECONDS", 4.0)
-    monkeypatch.setattr(deadline, "CLOSE_SECONDS", 2.0)
-    monkeypatch.setattr(clients, "SHORTEST_TRANSACTION_TIMEOUT_MS", 10_000)
+def shorten_bounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Once the broker is gone: one that has just come up takes longer for its first answers."""
+
+    def shorten() -> None:
+        for bound, seconds in BOUNDS.items():
+            monkeypatch.setattr(f"kpipe_engine.{bound}", seconds)
+
+    return shorten
 
 
-@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("delivery", DELIVERIES)
-@pytest.mark.parametrize("trouble", ["kill", "pause"])
+@each_trouble
 def test_a_broker_that_never_comes_back_ends_the_worker(
-    own_broker: SandboxBroker, delivery: Delivery, trouble: str
+    own_broker: SandboxBroker, delivery: Delivery, trouble: str, shorten_bounds: Callable[[], None]
 ) -> None:
     bench = Bench.make(
         own_broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:unhurriedly"], chunk_records=2_000
@@ -96,14 +122,145 @@ def test_a_broker_that_never_comes_back_ends_the_worker(
     wait_for(lambda: stored(bench) > 4_000, "some chunks")
 
     getattr(own_broker, trouble)()
+    shorten_bounds()
     working.join(BOUND_SECONDS)
 
+    assert_stopped_for_silence(working)
+    assert 4_000 < working.progress[0].next_offset < RECORDS
+
+
+def assert_stopped_for_silence(working: Working) -> None:
     assert not working.is_alive()
     (progress,) = working.progress
     assert progress.state == "stopped"
     assert progress.reason
     assert "does not answer" in progress.reason or "did not answer" in progress.reason
     assert "then run again" in progress.reason
-    assert 4_000 < progress.next_offset < RECORDS
-    if trouble == "pause":
-        own_broker.resume()
+
+
+def test_partitions_with_one_writer_wait_for_a_silent_broker_once(
+    own_broker: SandboxBroker, shorten_bounds: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a connection is closed, the next chunk finds out before it reads anything: here they stay open."""
+    bench = Bench.make(own_broker.bootstrap_servers, partitions=4, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(40, partitions=4))
+    worker = bench.worker(bench.plan(), *range(4))
+    worker.open()
+    worker.run_chunk()
+    stop, silent = Lanes.stop, []
+
+    def note(lanes: Lanes, why: PartitionStoppedError) -> None:
+        silent.append((lanes.current.partition, str(why)))
+        stop(lanes, why)
+
+    monkeypatch.setattr(Lanes, "stop", note)
+    own_broker.pause()
+    shorten_bounds()
+
+    failure = ended("a chunk", worker.run_chunks)
+
+    assert is_silence(failure)
+    ((partition, reason),) = silent
+    assert partition == 1
+    assert "no answer from the broker about offset 0" in reason
+    assert ended("closing", worker.close) is None
+
+
+@each_trouble
+@pytest.mark.parametrize("reading", ["the extents of the ledger", "the ledger", "rivals"])
+def test_a_broker_that_never_comes_back_ends_the_worker_of_a_redrive(
+    own_broker: SandboxBroker,
+    trouble: str,
+    reading: str,
+    shorten_bounds: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before it decides about its first letter, it reads what was redriven before, and letters in other partitions."""
+    bench = Bench.make(own_broker.bootstrap_servers, partitions=2, segments=["faulty_kit:fails"])
+    fill(bench.bootstrap, bench.topic, numbered(20, partitions=2))
+    bench.work(bench.plan())
+    for partition in (0, 1):
+        redriving_worker(bench, order(bench, f"before-{partition}"), partition).run()
+    worker = redriving_worker(bench, order(bench, "redrive"), partition=1)
+    gone: list[str] = []
+
+    def leave() -> None:
+        if not gone:
+            gone.append(trouble)
+            getattr(own_broker, trouble)()
+            shorten_bounds()
+
+    read, extents = Ledger._read, redrive_ledger._extents
+
+    def read_from_nobody(
+        self: Ledger, declared: KafkaSource, ranges: Iterable[PartitionRange] | None
+    ) -> Iterator[SourceMessage]:
+        if reading == ("the extents of the ledger" if ranges is None else "rivals"):
+            leave()
+        return read(self, declared, ranges)
+
+    def extents_and_no_more(*asked: Any) -> Iterator[PartitionRange]:
+        found = list(extents(*asked))
+        assert any(map(len, found))
+        if reading == "the ledger":
+            leave()
+        yield from found
+
+    monkeypatch.setattr(Ledger, "_read", read_from_nobody)
+    monkeypatch.setattr(redrive_ledger, "_extents", extents_and_no_more)
+    working = Working(worker)
+    working.start()
+    working.join(BOUND_SECONDS)
+
+    assert gone
+    assert_stopped_for_silence(working)
+
+
+@each_trouble
+def test_a_broker_that_never_comes_back_ends_the_driver_before_it_cuts_partitions(
+    own_broker: SandboxBroker,
+    trouble: str,
+    shorten_bounds: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 25)
+    relaxed = PartitionScaling("relax_ordering_within_partition")
+    bench = Bench.make(own_broker.bootstrap_servers, partitions=2, scaling=relaxed)
+    fill(bench.bootstrap, bench.topic, numbered(200, partitions=2))
+    job = bench.attempt(bench.plan())
+    assert all(planned.cuts for planned in job.plan.pending)
+    getattr(own_broker, trouble)()
+    shorten_bounds()
+
+    failure = ended("claiming", lambda: claim_what_is_cut(pack(job), pack(bench.kafka)))
+
+    assert "partition 0 is cut into pieces, and could not be taken on: the Kafka cluster does not answer" in str(
+        failure
+    )
+    assert "then run again" in str(failure)
+
+
+@pytest.mark.parametrize(("trouble", "tasks"), [("kill", 1), ("pause", 5)])
+def test_a_task_with_more_blocks_finds_out_twice_that_nobody_is_there(
+    own_broker: SandboxBroker, trouble: str, tasks: int
+) -> None:
+    """Also one task after another in the same worker of Spark's."""
+    bench = Bench.make(own_broker.bootstrap_servers, partitions=5)
+    fill(bench.bootstrap, bench.topic, numbered(50, partitions=5))
+    plan = bench.plan()
+    job = bench.attempt(plan)
+    getattr(own_broker, trouble)()
+
+    done, said = work_in_task(bench, plan, job=job, tasks=tasks, bounds={**BOUNDS, "silence.ASK_SECONDS": 4.0})
+
+    assert [each["state"] for each in done] == ["stopped"] * 5, said
+    reasons = [each["reason"] for each in done]
+    assert all(reason.startswith("the Kafka cluster does not answer (") for reason in reasons[:2]), reasons
+    untried = f"not tried: 2 workers in a row have ended because nobody answers at {bench.bootstrap}; see that "
+    assert all(reason.startswith(untried) for reason in reasons[2:]), reasons
+
+
+def test_a_cluster_that_answers_a_new_client_is_not_silent(broker: SandboxBroker) -> None:
+    there, gone = ({"bootstrap.servers": address} for address in (broker.bootstrap_servers, "127.0.0.1:1"))
+    assert silent_clusters(KafkaSettings(there, there)) == []
+    assert silent_clusters(KafkaSettings(there, gone)) == ["127.0.0.1:1"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from pipelines import Bench
@@ -17,16 +19,25 @@ from kpipe_engine.task import run_task
 
 
 def work_in_task(
-    bench: Bench, plan: Plan, *, at_once: int = 1, tasks: int = 1, one_block: bool = False, job: Job | None = None
+    bench: Bench,
+    plan: Plan,
+    *,
+    at_once: int = 1,
+    tasks: int = 1,
+    one_block: bool = False,
+    job: Job | None = None,
+    bounds: Mapping[str, float] | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
     """What the task reports of each partition, and what it said meanwhile. More tasks run one after another, as Spark
-    lets a worker run them; `one_block` gives all partitions one writer, as neighbours of many have."""
+    lets a worker run them; `one_block` gives all partitions one writer, as neighbours of many have. `bounds` are
+    constants of the engine that are to be others, such as `delivery.ANSWER_SECONDS`."""
     spec = {
         "job": pack(job or bench.attempt(plan)),
         "settings": pack(bench.kafka),
         "at_once": at_once,
         "tasks": tasks,
         "one_block": one_block,
+        "bounds": dict(bounds or {}),
     }
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(
@@ -38,6 +49,10 @@ def work_in_task(
 
 def main() -> None:
     spec = json.load(sys.stdin)
+    for bound, seconds in spec["bounds"].items():
+        module, name = bound.split(".")
+        assert hasattr(importlib.import_module(f"kpipe_engine.{module}"), name)
+        setattr(importlib.import_module(f"kpipe_engine.{module}"), name, seconds)
     plan = Job.from_json(unpack(spec["job"])).plan
     blocks = [plan.pending] if spec["one_block"] else plan.blocks
     for number in range(spec["tasks"]):

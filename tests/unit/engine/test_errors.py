@@ -4,7 +4,15 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, is_record_error, may_be_fenced, needing
+from kpipe_engine.errors import (
+    ChunkFailedError,
+    NoAnswerError,
+    PartitionStoppedError,
+    is_record_error,
+    is_silence,
+    may_be_fenced,
+    needing,
+)
 
 OF_THE_RECORD = [
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -96,3 +104,22 @@ def test_what_has_no_name_here_is_left_as_it_is(code: int) -> None:
     with pytest.raises(KafkaException) as raised, needing(topic="t"):
         raise failure
     assert raised.value is failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "silent"),
+    [
+        (KafkaException(KafkaError(KafkaError._TRANSPORT)), True),
+        (KafkaException(KafkaError(KafkaError._TIMED_OUT)), True),
+        (KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)), False),
+        (NoAnswerError("the broker did not answer"), True),
+        (ChunkFailedError("the broker refused 3 records"), False),
+        (PartitionStoppedError("a segment raised"), False),
+    ],
+    ids=repr,
+)
+def test_nobody_has_answered_also_where_that_is_the_cause(failure: Exception, silent: bool) -> None:
+    assert is_silence(failure) is silent
+    stop = PartitionStoppedError("five times")
+    stop.__cause__ = failure
+    assert is_silence(stop) is silent

@@ -143,8 +143,11 @@ def test_it_stays_careful_one_lane_at_a_time_until_all_that_failed_is_behind(
 
 @pytest.mark.parametrize("failure", [ChunkFailedError("refused"), DOWN], ids=["refused", "down"])
 def test_it_is_not_tried_for_ever(recovery: Recovery, lanes: Lanes, kafka: Kafka, failure: Exception) -> None:
-    with pytest.raises(PartitionStoppedError, match=r"the chunk from offset 0 failed 5 times, the last time with: "):
+    with pytest.raises(
+        PartitionStoppedError, match=r"the chunk from offset 0 failed 5 times, the last time with: "
+    ) as stop:
         recovery.until_it_works(step(lanes, kafka, *[failure] * CHUNK_TRIES), lambda: lanes.unsettled)
+    assert stop.value.__cause__ is failure
 
 
 def test_a_try_that_finds_another_record_at_fault_is_none_in_vain(

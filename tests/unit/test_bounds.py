@@ -1,0 +1,136 @@
+"""The page about a silent cluster states every bound there is, as it is."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docs_kit import OPERATIONS, ROOT, rows
+
+AIRFLOW, ENGINE = ROOT / "airflow_provider_kpipe", ROOT / "spark_jobs" / "kpipe_engine"
+PAGE = OPERATIONS / "silence.md"
+# The bound of each row, in the order of the page.
+BOUNDS = [
+    "kpipe_engine.source.STALL_SECONDS",
+    "kpipe_engine.admission.STANDSTILL_SECONDS",
+    "kpipe_engine.admission.STANDSTILL_WHEN_STOPPED_SECONDS",
+    "kpipe_engine.delivery.STORE_SECONDS",
+    "kpipe_engine.clients.ANSWER_SECONDS",
+    "kpipe_engine.acknowledgements.ABORT_SECONDS",
+    "kpipe_engine.deadline.CLOSE_SECONDS",
+    "kpipe_engine.events.FLUSH_SECONDS",
+    "kpipe_engine.yielding.ANSWER_SECONDS",
+    "kpipe_engine.last_words.SAY_SECONDS",
+    "kpipe_engine.silence.ASK_SECONDS",
+    "airflow_provider_kpipe.kafka.cluster.ANSWER_SECONDS",
+    "airflow_provider_kpipe.kafka.open_transactions.NAMING_SECONDS",
+    "airflow_provider_kpipe.kafka.sequence.ANSWER_SECONDS",
+    "airflow_provider_kpipe.kafka.offset_transaction.ANSWER_SECONDS",
+    "airflow_provider_kpipe.kafka.transactions.END_SECONDS",
+    "airflow_provider_kpipe.kafka.bounded_reader.STALL_SECONDS",
+    "airflow_provider_kpipe.kafka.redrive_ledger.ANSWER_SECONDS",
+    "airflow_provider_kpipe.kafka.topic_limits.ANSWER_SECONDS",
+    "airflow_provider_kpipe.kafka.draining.LOOK_SECONDS",
+    "airflow_provider_kpipe.spark.progress_log.STOP_SECONDS",
+    "airflow_provider_kpipe.spark.job_run.YIELD_ON_KILL_SECONDS",
+    "airflow_provider_kpipe.spark.job_run.END_TRANSACTIONS_ON_KILL_SECONDS",
+    "airflow_provider_kpipe.kafka.bounds.CLOSE_SECONDS",
+]
+# Nobody waits for an answer of Kafka's so long, or not more than once: it is asked again after so many seconds.
+NO_BOUNDS = {
+    *("acknowledgements.FLUSH_SECONDS", "acknowledgements.FULL_QUEUE_SECONDS", "admission.PATIENCE_SECONDS"),
+    *("bounded_reader.READ_SECONDS", "cluster.FIRST_PAUSE_SECONDS"),
+    *("cluster.LONGEST_PAUSE_SECONDS", "cluster.LOOK_SECONDS", "crews.LOOK_SECONDS", "executors.LOOK_SECONDS"),
+    *("executors.SETTLED_SECONDS", "held_offsets.FIRST_WAIT_SECONDS", "job_run.LOOK_SECONDS"),
+    *("partition_worker.LONGEST_REST_SECONDS", "private_folder.BEING_MADE_SECONDS", "recovery.LEASE_SECONDS"),
+    *("redrive_ledger.LOOK_SECONDS", "sequence.AGAIN_SECONDS", "source.READ_SECONDS", "truncation.LISTEN_SECONDS"),
+    *("supervisor.INTERRUPT_SECONDS", "supervisor.LOOK_SECONDS", "supervisor.TELL_SECONDS"),
+    *("yielding.FIRST_LOOK_SECONDS", "yielding.LOOK_SECONDS"),
+}
+
+
+def value_of(bound: str) -> float:
+    module, _, name = bound.rpartition(".")
+    return float(getattr(importlib.import_module(module), name))
+
+
+def table(heading: str) -> list[list[str]]:
+    return rows(PAGE.read_text().split(f"## {heading}\n")[1].split("\n## ")[0])
+
+
+def declared() -> Iterator[str]:
+    """Constants of the modules that ask Kafka, or wait for whoever does."""
+    folders = (ENGINE, AIRFLOW / "kafka", AIRFLOW / "spark")
+    for file in sorted(file for folder in folders for file in folder.glob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            for target in node.targets if isinstance(node, ast.Assign) else []:
+                names = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
+                yield from (f"{file.stem}.{name}" for name in names if name.endswith("_SECONDS"))
+
+
+def test_the_table_says_how_long_each_wait_is() -> None:
+    stated = [float(cells[-1]) for cells in table("How long each of them waits")]
+    assert dict(zip(BOUNDS, stated, strict=True)) == {bound: value_of(bound) for bound in BOUNDS}
+
+
+def test_no_other_wait_is_declared() -> None:
+    stated = {".".join(bound.split(".")[-2:]) for bound in BOUNDS}
+    assert not stated & NO_BOUNDS
+    # Two are those of a cluster, by another name.
+    assert stated - {*declared()} == {"sequence.ANSWER_SECONDS", "offset_transaction.ANSWER_SECONDS"}
+    assert {*declared()} - stated == NO_BOUNDS
+
+
+def engine(name: str) -> float:
+    return value_of(f"kpipe_engine.{name}_SECONDS")
+
+
+def minutes() -> dict[str, float]:
+    """The sum of what follows one another in the worst case."""
+    close, answer = engine("deadline.CLOSE"), engine("clients.ANSWER")
+    events, orders = engine("events.FLUSH") + close, engine("yielding.ANSWER") + close
+    # Producer, source and watch are closed one after another, then events and orders; both clusters are asked.
+    ending = engine("last_words.SAY") + 3 * close + events + orders + 2 * engine("silence.ASK") + 2 * close
+    standstill = engine("admission.STANDSTILL")
+    renewing = 2 * close
+    at_work = engine("source.STALL") + standstill + renewing + answer + ending
+    beginning = answer + renewing + answer + ending
+    tries = importlib.import_module("kpipe_engine.recovery").CHUNK_TRIES
+    assert importlib.import_module("kpipe_engine.supervisor").MOST_UNANSWERED == 2
+    return {
+        "a worker that is at work then": at_work,
+        "a worker that begins after that": beginning,
+        "a Spark task, however many partitions it has": at_work + beginning,
+        "a worker, where nothing is gone but what it writes to: a broker, or with `at_least_once` another cluster": (
+            tries * standstill + (tries - 1) * renewing + ending
+        ),
+    }
+
+
+def test_the_ends_of_workers_are_the_sums_of_what_they_wait_for() -> None:
+    stated = {cells[0]: int(cells[1]) for cells in table("When all of it has ended")}
+    assert minutes().keys() <= stated.keys()
+    assert {what: math.ceil(seconds / 60) for what, seconds in minutes().items()} == {
+        what: stated[what] for what in minutes()
+    }
+
+
+def test_a_task_in_airflow_ends_with_the_question_that_fails() -> None:
+    """A wait that costs only a line in the log may come before it."""
+    ours = {bound.removeprefix("airflow_provider_kpipe."): value_of(bound) for bound in BOUNDS if "engine" not in bound}
+    naming, close = 2 * ours["kafka.open_transactions.NAMING_SECONDS"], ours["kafka.bounds.CLOSE_SECONDS"]
+    only_logged = ours["kafka.cluster.ANSWER_SECONDS"] + ours["kafka.transactions.END_SECONDS"] + 2 * 10
+    longest = max(seconds for bound, seconds in ours.items() if bound.startswith("kafka."))
+    stated = {cells[0]: int(cells[1]) for cells in table("When all of it has ended")}
+    (of_tasks,) = (stated[what] for what in stated if what.startswith("plan, checkpoint"))
+    assert only_logged + longest + naming + 2 * close <= of_tasks * 60
+    assert ours["kafka.draining.LOOK_SECONDS"] + naming + close <= stated["a look of the gate"] * 60
+
+
+@pytest.mark.parametrize("page", ["docs/guide/runs.md", "docs/architecture.md", "README.md"])
+def test_the_page_is_found(page: str) -> None:
+    assert "operations/silence.md" in Path(ROOT, page).read_text()
