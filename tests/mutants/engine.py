@@ -405,4 +405,25 @@ MUTATIONS = (
         "    for block in blocks[:-1]:\n        load, index",
         f"{U}/test_layout.py",
     ),
+    Mutation(
+        "supervisor: a silent cluster gets all blocks",
+        f"{E}/supervisor.py",
+        "self._unanswered + 1 if clusters else 0",
+        "0",
+        f"{U}/test_supervisor.py",
+    ),
+    Mutation(
+        "supervisor: a cluster that answers again has no other chance",
+        f"{E}/supervisor.py",
+        "self._unanswered + 1 if clusters else 0",
+        "self._unanswered + bool(clusters)",
+        f"{U}/test_supervisor.py",
+    ),
+    Mutation(
+        "silence: what lies behind a failure does not count",
+        f"{E}/errors.py",
+        " or is_silence(failure.__cause__))",
+        ")",
+        f"{U}/test_errors.py",
+    ),
 )
