@@ -16,6 +16,7 @@ PAGE = OPERATIONS / "silence.md"
 # The bound of each row, in the order of the page.
 BOUNDS = [
     "kpipe_engine.source.STALL_SECONDS",
+    "kpipe_engine.lone_fetch.FETCH_SECONDS",
     "kpipe_engine.admission.STANDSTILL_SECONDS",
     "kpipe_engine.admission.STANDSTILL_WHEN_STOPPED_SECONDS",
     "kpipe_engine.delivery.STORE_SECONDS",
@@ -45,7 +46,12 @@ NO_BOUNDS = {
     *("acknowledgements.FLUSH_SECONDS", "acknowledgements.FULL_QUEUE_SECONDS", "admission.PATIENCE_SECONDS"),
     *("bounded_reader.READ_SECONDS", "cluster.FIRST_PAUSE_SECONDS"),
     *("cluster.LONGEST_PAUSE_SECONDS", "cluster.LOOK_SECONDS", "crews.LOOK_SECONDS", "executors.LOOK_SECONDS"),
-    *("executors.SETTLED_SECONDS", "held_offsets.FIRST_WAIT_SECONDS", "job_run.LOOK_SECONDS"),
+    *(
+        "executors.SETTLED_SECONDS",
+        "held_offsets.FIRST_WAIT_SECONDS",
+        "job_run.LOOK_SECONDS",
+        "lone_fetch.LOOK_SECONDS",
+    ),
     *("partition_worker.LONGEST_REST_SECONDS", "private_folder.BEING_MADE_SECONDS", "recovery.LEASE_SECONDS"),
     *("redrive_ledger.LOOK_SECONDS", "sequence.AGAIN_SECONDS", "source.READ_SECONDS", "truncation.LISTEN_SECONDS"),
     *("supervisor.INTERRUPT_SECONDS", "supervisor.LOOK_SECONDS", "supervisor.TELL_SECONDS"),
@@ -97,7 +103,9 @@ def minutes() -> dict[str, float]:
     ending = engine("last_words.SAY") + 3 * close + events + orders + 2 * engine("silence.ASK") + 2 * close
     standstill = engine("admission.STANDSTILL")
     renewing = 2 * close
-    at_work = engine("source.STALL") + standstill + renewing + answer + ending
+    # The last fetch may begin just before there has been nothing to read for too long.
+    reading = engine("source.STALL") + engine("lone_fetch.FETCH") + close
+    at_work = reading + standstill + renewing + answer + ending
     beginning = answer + renewing + answer + ending
     tries = importlib.import_module("kpipe_engine.recovery").CHUNK_TRIES
     assert importlib.import_module("kpipe_engine.supervisor").MOST_UNANSWERED == 2
