@@ -195,7 +195,8 @@ def test_what_was_looked_up_before_the_end_is_not_shown_behind_it(plan: Plan, mo
     monkeypatch.setattr(progress_log, "Positions", FakePositions)
     monkeypatch.setattr(FakePositions, "looks", looks(), raising=False)
     monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
-    with ProgressLog({}, plan, interval_seconds=0.001, show=shown.append) as log:
+    log = ProgressLog({}, plan, interval_seconds=0.001, show=shown.append)
+    with log:
         assert asked.wait(10)
     assert shown == []
 
