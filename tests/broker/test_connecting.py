@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import logging
-import sys
 import threading
 import time
 from collections import Counter, defaultdict
@@ -36,8 +36,10 @@ from airflow_provider_kpipe.kafka.transactions import end_open_transactions
 from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.broker import free_ports
-from kpipe_engine.clients import log_error, reader_of
+from kpipe_engine.clients import consumer_settings, log_error, reader_of
+from kpipe_engine.lone_fetch import fetch_alone
 from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.silence import silent_clusters
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 CHECKOUT = Path(__file__).parents[2]
@@ -125,7 +127,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, list[dict[str
 
     for module, kinds in opened_in_the_sources().items():
         for kind in kinds:
-            monkeypatch.setattr(sys.modules[module], kind, noting(module, kind))
+            monkeypatch.setattr(importlib.import_module(module), kind, noting(module, kind))
     return noted
 
 
@@ -144,10 +146,13 @@ def test_each_client_backs_off_and_has_a_logger(
     job = bench.attempt(newer)
     claim(bench, job)
     end_open_transactions(bench.settings, ["nobody's"], 30.0)
-    assert truncated(bench.settings, bench.pipeline.group, bench.topic, {0: (1, 0)}) == {}
+    with Positions(bench.settings) as positions:
+        assert truncated(positions.cluster, bench.pipeline.group, bench.topic, {0: (1, 0)}) == {}
     request_stop(bench.settings, newer, job.attempt, "enough")
     with ListeningOrders(job, bench.settings) as orders:
         wait_for(lambda: orders.given, "the request to stop")
+    assert fetch_alone(consumer_settings(bench.settings, plan, 0), TopicPartition(bench.topic, 0, 0), 1)
+    assert silent_clusters(bench.kafka) == []
 
     found = {module: set(kinds) for module, kinds in opened.items()}
     assert found == opened_in_the_sources()
@@ -199,7 +204,7 @@ def ways_to_ask(settings: dict[str, str]) -> list[Callable[[], Any]]:
         lambda: draw_number(settings, "orders", "orders"),
         lambda: request_stop(settings, plan_of(PartitionRange(0, 0, 9, None)), 1, "enough", REFUSED_SECONDS),
         lambda: end_open_transactions(settings, ["a", "b", "c"], REFUSED_SECONDS),
-        lambda: truncated(settings, "orders", "orders", {0: (1, 0)}),
+        lambda: of_cluster(lambda positions: truncated(positions.cluster, "orders", "orders", {0: (1, 0)})),
         lambda: reader_of(settings, "orders").committed([TopicPartition("orders", 0)], timeout=REFUSED_SECONDS),
         lambda: polled(Consumer({**connecting(settings), "group.id": "orders"})),
         lambda: polled(Producer(connecting({**settings, "error_cb": log_error}))),
