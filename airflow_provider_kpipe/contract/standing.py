@@ -176,10 +176,12 @@ def _known(facts: Facts) -> int | None:
 
 
 def _epoch_at(next_offset: int, held: Held | None, stored: Stored | None) -> int:
-    for each in (stored, held):
-        if each is not None and each.offset == next_offset:
+    known = [each for each in (stored, held) if each is not None]
+    for each in known:
+        if each.offset == next_offset:
             return each.leader_epoch
-    return NO_EPOCH
+    # Pieces have come there. An epoch that is too high says of no log that it was cut.
+    return max((each.leader_epoch for each in known), default=NO_EPOCH)
 
 
 def _add(completed: CompletedOffsets, spans: Iterable[Iterable[int]]) -> None:

@@ -46,6 +46,15 @@ def test_so_does_what_its_pieces_and_those_before_it_have_done() -> None:
     assert (found.next_offset, found.done) == (55, ((60, 70), (80, 90)))
 
 
+@pytest.mark.parametrize(("offset", "epoch"), [(70, 7), (100, 7), (40, 5)])
+def test_the_leaders_epoch_comes_with_the_offset_also_where_pieces_have_come_to_it(offset: int, epoch: int) -> None:
+    """The one that is higher says of no log that it was cut; without one, nobody would ask the leader."""
+    begun = replace(stored(70, pieces=((70, 100),) if offset == 100 else ()), leader_epoch=7)
+    held = replace(marked(40), leader_epoch=5)
+    found = standing_of(Facts(TOPIC, held, stored=None if offset == 40 else begun))
+    assert (found.next_offset, found.leader_epoch) == (offset, epoch)
+
+
 def test_what_was_stored_before_a_reset_counts_no_more() -> None:
     """Somebody leaves no mark, also where the offset stays the same."""
     facts = Facts(TOPIC, Held(40), published=marked(40), stored=stored(70))
