@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Lat
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, PipelineError
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError
+from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError, UnreachableError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as module
 from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator
@@ -185,6 +185,29 @@ def test_a_plan_whose_outputs_would_not_be_kept_fails(
         operator().execute(context)
 
 
+def test_a_plan_whose_written_topics_are_missing_fails_before_anything_is_planned(
+    operator: Any, context: Any, asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pipeline: KafkaPipeline, source: Any, written_to: Any) -> None:
+        raise UnknownTopicError(f"topic {pipeline.destination.topic!r} is missing")
+
+    monkeypatch.setattr(module, "check_needed_topics", refuse)
+    with pytest.raises(AirflowFailException, match="topic 'out' is missing"):
+        operator().execute(context)
+    assert asked == []
+
+
+def test_a_plan_whose_letters_would_not_fit_fails(
+    operator: Any, context: Any, asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(pipeline: KafkaPipeline, source: Any, written_to: Any) -> None:
+        raise PlanError(f"letters of {pipeline.name!r} would not fit")
+
+    monkeypatch.setattr(module, "check_letter_room", refuse)
+    with pytest.raises(AirflowFailException, match="letters of 'orders' would not fit"):
+        operator().execute(context)
+
+
 def test_a_retry_has_the_plan_of_the_first_try(operator: Any, context: Any, asked: Any) -> None:
     context["task_state_store"] = task_state = TaskState()
     first = operator().execute(context)
@@ -305,3 +328,21 @@ def test_only_what_a_retry_may_mend_is_tried_again(
     monkeypatch.setattr(module, "make_plan", fail)
     with pytest.raises(raised, match="x"):
         operator().execute(context)
+
+
+@pytest.mark.parametrize(
+    ("pulled", "raised"),
+    [({}, AirflowFailException), ({("orders.checkpoint", CHECKPOINT_KEY): checkpoint().to_json()}, UnreachableError)],
+    ids=["never asked before", "an earlier run has asked"],
+)
+@pytest.mark.parametrize("question", ["check_needed_topics", "make_plan", "check_retention", "check_letter_room"])
+def test_an_address_where_nobody_is_fails_for_good_until_somebody_has_been_there(
+    operator: Any, context: Any, asked: Any, monkeypatch: Any, question: str, pulled: Any, raised: type[Exception]
+) -> None:
+    def nobody(*given: Any, **more: Any) -> Plan:
+        raise UnreachableError("nobody listens at b:1")
+
+    monkeypatch.setattr(module, question, nobody)
+    context["ti"].pulled = pulled
+    with pytest.raises(raised, match="nobody listens at b:1"):
+        operator(checkpoint_task_id="orders.checkpoint").execute(context)

@@ -20,7 +20,7 @@ from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder, Selection
 from airflow_provider_kpipe.contract.redrive_form import FIELDS
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
-from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError
+from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError, UnreachableError
 from airflow_provider_kpipe.kafka.attempts import Attempt
 from airflow_provider_kpipe.operators import redrive as module
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
@@ -371,6 +371,13 @@ def test_a_cluster_that_is_away_is_worth_another_try(operator: Any, world: World
     with pytest.raises(KafkaUnavailableError):
         operator.execute(fill_in(context))
     assert context["task_state_store"].held == {}
+
+
+def test_an_address_where_nobody_is_fails_for_good(operator: Any, world: World, context: Any) -> None:
+    world.missing = UnreachableError("nobody listens at b:1")
+    with pytest.raises(AirflowFailException, match="nobody listens at b:1"):
+        operator.execute(fill_in(context))
+    assert (world.submitted, context["task_state_store"].held) == (0, {})
 
 
 def test_a_task_that_is_stopped_takes_its_job_along(operator: Any, world: World, context: Any) -> None:
