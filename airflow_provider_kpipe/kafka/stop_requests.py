@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.kafka_names import stop_group_of
@@ -19,6 +19,9 @@ def request_stop(settings: Mapping[str, str], plan: Plan, attempt: int, reason: 
     consumer = Consumer({**common, "group.id": stop_group_of(plan.working_group), "enable.auto.commit": False})
     position = TopicPartition(plan.topic, stop_partition_of(plan), 0, StopRequest(attempt, reason).to_text())
     try:
-        within(seconds, lambda: consumer.commit(offsets=[position], asynchronous=False))
+        answers = within(seconds, lambda: consumer.commit(offsets=[position], asynchronous=False))
     finally:
         let_go(consumer)
+    for answer in answers:
+        if answer.error is not None:
+            raise KafkaException(answer.error)

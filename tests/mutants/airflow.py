@@ -232,4 +232,11 @@ MUTATIONS = (
         "",
         f"{U}/operators/test_redrive.py",
     ),
+    Mutation(
+        "stop request: one that is not stored is waited for",
+        f"{PACKAGE}/kafka/stop_requests.py",
+        "if answer.error is not None:",
+        "if False:",
+        f"{U}/kafka/test_stop_requests.py",
+    ),
 )

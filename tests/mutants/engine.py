@@ -426,4 +426,25 @@ MUTATIONS = (
         ")",
         f"{U}/test_errors.py",
     ),
+    Mutation(
+        "details: those that are not stored count as stored",
+        f"{E}/details_group.py",
+        "if answer.error is not None:",
+        "if False:",
+        f"{U}/test_details_group.py",
+    ),
+    Mutation(
+        "limit: a function for faults may import for ever",
+        f"{E}/fault_policy.py",
+        'with self._limit.step(f"the import of on_fault={self._path!r}"):',
+        "if self._path:",
+        f"{U}/test_fault_policy.py",
+    ),
+    Mutation(
+        "limit: a mapper may import for ever",
+        f"{E}/dead_letter_mapper.py",
+        'with self._limit.step(f"the import of the dead letter mapper {self._path!r}"):',
+        "if self._path:",
+        f"{U}/test_dead_letter_mapper.py",
+    ),
 )

@@ -113,6 +113,14 @@ def test_a_mapper_that_hangs_stops_the_partition_within_the_limit_of_a_record() 
             mapper(LETTER)
 
 
+def test_a_mapper_whose_import_hangs_stops_the_partition_too() -> None:
+    mapper = Mapper("never_kit:never", TimeLimit(0.05, 0.1, Whereabouts()))
+    said = r"offset 5: .*within 0\.1 s, in the import of the dead letter mapper 'never_kit:never'"
+    with pytest.raises(PartitionStoppedError, match=said) as stop:
+        mapper(LETTER)
+    assert stop.value.next_offset == LETTER.source.offset
+
+
 def test_a_mapper_that_cannot_be_imported_is_missed_with_the_first_dead_letter_only() -> None:
     mapper = Mapper("no_such_module:shape")
     with pytest.raises(PartitionStoppedError, match=r"No module named 'no_such_module'.*py_files"):

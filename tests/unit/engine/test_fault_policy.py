@@ -87,6 +87,19 @@ def test_a_function_that_hangs_stops_the_partition_within_the_limit_of_a_record(
         assert "the record's fault was segment orders:parse" in str(stop.value)
 
 
+def test_a_function_whose_import_hangs_stops_the_partition_too(message: Any) -> None:
+    pipeline = KafkaPipeline(
+        "orders", KafkaSource("orders"), KafkaDestination("out"), on_fault="never_kit:never", segment_timeout=0.05
+    )
+    job = Job(pipeline, plan_of(PartitionRange(3, 0, 9, 0)), grace_seconds=0.1)
+    policy, counts = choose_fault_policy(job, Letters(), NoWatch(), choose_limit(job, Whereabouts())), Counts()
+    with pytest.raises(
+        PartitionStoppedError, match=r"within 0\.1 s, in the import of on_fault='never_kit:never'"
+    ) as stop:
+        policy.take(message(7, b"a"), fault("segment"), counts)
+    assert (stop.value.next_offset, counts) == (7, Counts())
+
+
 @pytest.mark.parametrize(
     ("action", "counted"), [("skip", Counts(skipped=1)), ("dead_letter", Counts(dead_lettered=1))], ids=repr
 )
