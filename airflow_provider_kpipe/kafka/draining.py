@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
 LOOK_SECONDS = 10.0
@@ -29,9 +31,11 @@ class PartitionDrain:
         return self.settled and self.committed >= self.target
 
 
-def look(settings: Mapping[str, str], target: DrainTarget) -> list[PartitionDrain]:
-    """One look by itself."""
+def look(settings: Mapping[str, str], target: DrainTarget, plan: Plan | None = None) -> list[PartitionDrain]:
+    """One look by itself. A plan that is waited for has to be one of the topic as it is now."""
     with Positions(settings, answer_seconds=LOOK_SECONDS) as positions:
+        if plan is not None:
+            check_in_log(positions, plan)
         return look_at(positions, target)
 
 

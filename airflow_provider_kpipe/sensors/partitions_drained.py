@@ -17,8 +17,6 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KpipeError, UnreachableError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.draining import PartitionDrain, look, summary
-from airflow_provider_kpipe.kafka.plan_check import check_in_log
-from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.handover import read_plan
 from airflow_provider_kpipe.rendered import is_template, rendered, whole_numbers
@@ -96,8 +94,7 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         with failing_for_good(), first_contact():
             target = self.target()
             try:
-                self._check_plan()
-                drains = look(KpipeHook(self.pipeline.source.conn_id).get_conn(), target)
+                drains = look(KpipeHook(self.pipeline.source.conn_id).get_conn(), target, self.plan())
             except KpipeError as error:
                 if not error.retriable or (isinstance(error, UnreachableError) and self._is_first_contact):
                     raise
@@ -116,12 +113,6 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         """The plan that is waited for, if it is one."""
         until = rendered(self.until)
         return read_plan(until, self.pipeline) if isinstance(until, Mapping) and "ranges" in until else None
-
-    def _check_plan(self) -> None:
-        plan = self.plan()
-        if plan is not None:
-            with Positions(KpipeHook(self.pipeline.source.conn_id).get_conn()) as positions:
-                check_in_log(positions, plan)
 
     def target(self) -> DrainTarget:
         source, plan = self.pipeline.source, self.plan()

@@ -87,6 +87,7 @@ def test_every_step_has_an_end(own_broker: SandboxBroker, trouble: str, monkeypa
         "attempt": lambda: bench.attempt(plan),
         "commit": lambda: commit(bench, plan),
         "gate": lambda: look(bench.settings, target),
+        "gate on a plan": lambda: look(bench.settings, target, plan),
         "truncation": lambda: truncated(Cluster(bench.settings), plan.group, bench.topic, {0: (5, 0)}),
         "redrive topics": lambda: check_redrive_topics(bench.settings, bench.settings, bench.pipeline, chosen.redrive),
         "redrive planning": lambda: redrive_plan(bench, dry_run=False),

@@ -10,9 +10,11 @@ from ends import ended
 from pipelines import Bench
 from topics import fill, numbered
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.exceptions import HeldUpError
 from airflow_provider_kpipe.kafka.cluster import Cluster
+from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
@@ -24,14 +26,16 @@ def bench(broker: SandboxBroker) -> Bench:
     return bench
 
 
-@pytest.mark.parametrize("begun", ["plan", "attempt"])
+@pytest.mark.parametrize("begun", ["plan", "attempt", "gate"])
 def test_what_begins_while_a_checkpoint_stands_says_what_it_waited_for(
     bench: Bench, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, group = bench.plan(), bench.pipeline.group
+    target = DrainTarget(group, bench.topic, "read_committed", None, None, None)
     steps: dict[str, Callable[[], object]] = {
         "plan": lambda: bench.plan("next"),
         "attempt": lambda: bench.attempt(plan),
+        "gate": lambda: look(bench.settings, target, plan),
     }
     with OffsetTransaction(bench.settings, checkpoint_id_of(group), bench.topic) as checkpoint:
         checkpoint.send(group, [TopicPartition(bench.topic, 0, 5)])

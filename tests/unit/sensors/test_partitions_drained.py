@@ -13,8 +13,9 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import KafkaUnavailableError, StalePlanError, UnknownTopicError
-from airflow_provider_kpipe.kafka.draining import PartitionDrain
+from airflow_provider_kpipe.exceptions import HeldUpError, KafkaUnavailableError, StalePlanError, UnknownTopicError
+from airflow_provider_kpipe.kafka.draining import LOOK_SECONDS, PartitionDrain
+from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.sensors import partitions_drained as module
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
@@ -46,23 +47,18 @@ def sensor() -> Sensor:
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What looking at the cluster gives or raises, and the targets it was asked about."""
-    given = SimpleNamespace(drains=DRAINED, error=None, stale=None, asked=[])
+    """What looking at the cluster gives or raises, and the targets and plans it was asked about."""
+    given = SimpleNamespace(drains=DRAINED, error=None, asked=[], plans=[])
 
-    def look(settings: Any, target: DrainTarget) -> list[PartitionDrain]:
+    def look(settings: Any, target: DrainTarget, plan: Plan | None = None) -> list[PartitionDrain]:
         given.asked.append(target)
+        given.plans.append(plan)
         if given.error:
             raise given.error
         return given.drains
 
     monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
-
-    def check_in_log(positions: Any, plan: Plan) -> None:
-        if given.stale:
-            raise given.stale
-
     monkeypatch.setattr(module, "look", look)
-    monkeypatch.setattr(module, "check_in_log", check_in_log)
     return given
 
 
@@ -159,9 +155,16 @@ def test_a_poke_says_where_each_partition_stands(sensor: Sensor, answer: Any) ->
     assert sensor().poke({}).xcom_value == FOUND
 
 
-def test_a_cluster_that_does_not_answer_is_waited_for(sensor: Sensor, answer: Any) -> None:
-    answer.error = KafkaUnavailableError("no answer")
-    assert sensor().poke({}).is_done is False
+@pytest.mark.parametrize("error", [KafkaUnavailableError("no answer"), HeldUpError("held up")], ids=repr)
+def test_a_cluster_or_a_group_that_gives_no_answer_is_looked_at_again(
+    sensor: Sensor, answer: Any, error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = sensor()
+    answer.error = error
+    assert gate.poke({}).is_done is False
+    assert f"Kafka cannot be asked now: {error}" in capsys.readouterr().out
+    answer.error = None
+    assert gate.poke({}).is_done is True
 
 
 def test_a_topic_that_is_not_there_fails_for_good(sensor: Sensor, answer: Any) -> None:
@@ -242,7 +245,21 @@ def test_where_deferring_is_the_default_it_defers(sensor: Sensor, answer: Any, m
 
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_a_plan_that_its_topic_does_not_have_fails_for_good(sensor: Sensor, answer: Any, deferrable: bool) -> None:
-    answer.stale, answer.drains = StalePlanError("ends at 900, and the log at 7"), WAITING
+    answer.error = StalePlanError("ends at 900, and the log at 7")
     with pytest.raises(AirflowFailException, match="ends at 900, and the log at 7"):
         sensor(until=plan().to_json(), deferrable=deferrable).poke({})
-    assert answer.asked == []
+    assert answer.plans == [plan()]
+
+
+def test_a_plan_is_checked_with_the_seconds_of_a_look(sensor: Sensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def topic(positions: Positions, name: str) -> Topic:
+        asked.append(positions.cluster.answer_seconds)
+        raise KafkaUnavailableError("no answer")
+
+    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {"bootstrap.servers": "nobody:1"})
+    monkeypatch.setattr(Positions, "topic", topic)
+    for until in (plan().to_json(), "latest"):
+        assert sensor(until=until).poke({}).is_done is False
+    assert asked == [LOOK_SECONDS, LOOK_SECONDS]
