@@ -9,15 +9,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from jobs import wait_for
 from pipelines import Bench
 from redrives import order, redrive
-from topics import Sent, fill, read_all
+from topics import Sent, change_topic, fill, read_all
 
 from airflow_provider_kpipe.contract.redrive import RedriveError
 from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
-from airflow_provider_kpipe.kafka.topic_limits import topic_settings
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 HOUR = 3_600_000
@@ -36,22 +34,11 @@ def make(broker: SandboxBroker, *ages: int, **spec: Any) -> Bench:
         **spec,
     )
     for topic in (bench.dead, bench.output):
-        limit(bench, topic, {"retention.ms": "-1"})
+        change_topic(bench.bootstrap, topic, {"retention.ms": "-1"})
     now = int(time.time() * 1000)
     fill(bench.bootstrap, bench.topic, [Sent(timestamp=now - age * HOUR) for age in ages])
     bench.work(bench.plan())
     return bench
-
-
-def limit(bench: Bench, topic: str, config: dict[str, str]) -> None:
-    """Set what only counts for what is written from now on."""
-    changed = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
-    admin = AdminClient({"bootstrap.servers": bench.bootstrap})
-    asked = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=changed)
-    for answer in admin.incremental_alter_configs([asked]).values():
-        answer.result(30)
-    # The controller answers, and the broker hears of it a moment later.
-    wait_for(lambda: config.items() <= topic_settings(bench.settings, [topic])[topic].items(), "the broker to know it")
 
 
 def written(bench: Bench, topic: str, timestamp: int) -> int | None:
@@ -93,7 +80,7 @@ def test_a_redrive_of_which_nothing_would_be_left_is_refused(
     broker: SandboxBroker, target: str, config: dict[str, str], said: str, remedy: str
 ) -> None:
     bench = make(broker, 48, 48, 48)
-    limit(bench, bench.topic if target == "source" else bench.output, config)
+    change_topic(bench.bootstrap, bench.topic if target == "source" else bench.output, config)
     with pytest.raises(RedriveError) as refusal:
         check(bench, target=target)
     assert "3 of 3 dead letters that would be redriven hold records" in str(refusal.value)
@@ -105,7 +92,7 @@ def test_what_of_a_redrive_would_vanish_is_told_with_the_remedy(
     broker: SandboxBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = make(broker, 48, 1, 48, 1, 1)
-    limit(bench, bench.topic, KEEPS_A_DAY)
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
     check(bench, target="source")
     (text,) = told(caplog)
     assert "2 of 5 dead letters that would be redriven" in text
@@ -116,7 +103,7 @@ def test_letters_that_stay_where_they_are_do_not_count(broker: SandboxBroker, ca
     bench = make(broker, 1, 1, 48)
     redrive(bench, target="source", max_attempts=3)
     bench.work(bench.plan("run-2"))
-    limit(bench, bench.topic, KEEPS_A_DAY)
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
     # Those that have gone back before are settled, and of those that have failed again, two are young.
     check(bench, run_key="redrive-2", target="source", max_attempts=3)
     assert "1 of 3 dead letters" in told(caplog)[0]
@@ -127,20 +114,20 @@ def test_letters_that_stay_where_they_are_do_not_count(broker: SandboxBroker, ca
 
 def test_a_letter_may_be_younger_than_its_record(broker: SandboxBroker) -> None:
     bench = make(broker)
-    limit(bench, bench.dead, BROKERS_TIME)
+    change_topic(bench.bootstrap, bench.dead, BROKERS_TIME)
     old = int(time.time() * 1000) - 48 * HOUR
     wait_for(lambda: written(bench, bench.dead, old) != old, "the broker to write its own time")
     fill(bench.bootstrap, bench.topic, [Sent(timestamp=old)] * 2)
     bench.work(bench.plan("run-2"))
     assert [each.timestamp[1] > old for each in read_all(bench.bootstrap, bench.dead)[-2:]] == [True, True]
-    limit(bench, bench.topic, KEEPS_A_DAY)
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
     with pytest.raises(RedriveError, match="2 of 2 dead letters"):
         check(bench, target="source")
 
 
 def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     bench = make(broker, 48, 48, 1)
-    limit(bench, bench.topic, TAKES_A_DAY)
+    change_topic(bench.bootstrap, bench.topic, TAKES_A_DAY)
     old = int(time.time() * 1000) - 48 * HOUR
     wait_for(lambda: written(bench, bench.topic, old) is None, "the broker to refuse what is old")
     check(bench, target="source")
@@ -162,7 +149,7 @@ def test_what_is_parked_keeps_its_timestamp_too(broker: SandboxBroker, caplog: p
 
 def test_a_dry_run_writes_nothing_and_is_warned_only(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     bench = make(broker, 48, 48)
-    limit(bench, bench.topic, KEEPS_A_DAY)
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
     check(bench, target="source", dry_run=True)
     assert "2 of 2 dead letters" in told(caplog)[0]
 
@@ -189,7 +176,7 @@ def test_what_stays_is_not_spoken_of(
 ) -> None:
     bench = make(broker, *ages, **spec)
     for topic in (bench.topic, bench.output):
-        limit(bench, topic, config)
+        change_topic(bench.bootstrap, topic, config)
     check(bench, **how)
     assert told(caplog) == []
 

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from jobs import wait_for
 
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.topic_limits import topic_settings
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,31 @@ def fill_in_transactions(bootstrap: str, topic: str, batches: Iterable[tuple[lis
     for records, commit in batches:
         producer.begin_transaction()
         for record in records:
-            producer.produce(topic, record.value, record.key, record.partition, headers=record.headers)
+            producer.produce(
+                topic,
+                record.value,
+                record.key,
+                record.partition,
+                headers=record.headers,
+                timestamp=record.timestamp,
+            )
         producer.flush()
         if commit:
             producer.commit_transaction()
         else:
             producer.abort_transaction()
+
+
+def change_topic(bootstrap: str, topic: str, config: Mapping[str, str]) -> None:
+    """Change settings of a topic, as an operator with a command line would."""
+    settings = {"bootstrap.servers": bootstrap}
+    changed = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
+    admin = AdminClient(settings)
+    asked = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=changed)
+    for answer in admin.incremental_alter_configs([asked]).values():
+        answer.result(30)
+    # The controller answers, and the broker hears of it a moment later.
+    wait_for(lambda: config.items() <= topic_settings(settings, [topic])[topic].items(), "the broker to know it")
 
 
 def read_all(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Seen]:
