@@ -31,8 +31,14 @@ _SSL = frozenset({KafkaError._SSL})
 _RESOLVE = frozenset({KafkaError._RESOLVE})
 _TRANSPORT = frozenset({KafkaError._TRANSPORT})
 _ANYTHING = re.compile("")
-# The first that fits is what it is, and the first of several is the one to mend.
+# The first that fits is what it is, and the first of several is the one to mend, of final ones if there are some.
 _AILMENTS = (
+    _Ailment(
+        # Of the first step of a login the client says the one, of the last the other.
+        _AUTHENTICATION | _TRANSPORT,
+        re.compile("SASL .*failed: Local: (Broker transport failure|Timed out)"),
+        "the broker was gone before it answered the login: see that it stays up, and what stands in front of it",
+    ),
     _Ailment(
         _AUTHENTICATION,
         re.compile("Request not valid in current SASL state"),
@@ -148,7 +154,9 @@ class Ailments:
 
     @property
     def remedy(self) -> str | None:
-        return next((each.remedy for each in _AILMENTS if each in self._said), None)
+        # What no broker takes is to be mended, whatever else passes.
+        said = sorted((each for each in _AILMENTS if each in self._said), key=lambda each: not each.is_final)
+        return said[0].remedy if said else None
 
     def __str__(self) -> str:
         return "; ".join(dict.fromkeys(_DETAILS.sub("", each) for each in self._said.values()))

@@ -6,14 +6,21 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import proxy
 import pytest
 from secure import SecureBroker, make_certificates
 
-from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KpipeError, UnreachableError
+from airflow_provider_kpipe.exceptions import (
+    ConnectionSettingsError,
+    KafkaUnavailableError,
+    KpipeError,
+    UnreachableError,
+)
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import create_topics
 from airflow_provider_kpipe.sandbox.broker import free_ports
 
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 Connection = Callable[[SecureBroker], dict[str, str]]
 
 SPEAK_TLS = "hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the connection"
@@ -73,6 +80,22 @@ def test_a_wrong_mechanism(secure: SecureBroker) -> None:
     said = assert_refused({**secure.sasl(), "sasl.mechanism": "SCRAM-SHA-256"}, ConnectionSettingsError)
     assert "Unsupported SASL mechanism" in said
     assert "sasl.mechanism" in said
+
+
+@pytest.mark.parametrize("asked", [SASL_HANDSHAKE, SASL_AUTHENTICATE], ids=["handshake", "password"])
+def test_a_broker_that_goes_in_the_middle_of_the_login_may_come_back(secure: SecureBroker, asked: int) -> None:
+    def goes(kind: int, _request: bytes, connection: proxy.Connection) -> bool:
+        if kind == asked:
+            connection.cut()
+        return kind == asked
+
+    with proxy.Proxy() as between:
+        between.upstream = secure.port_of("sasl_plaintext")
+        between.on_request = goes
+        settings = {**secure.sasl(), "bootstrap.servers": between.address}
+        said = assert_refused(settings, KafkaUnavailableError, answer_seconds=5)
+    assert between.requests[asked] > 1
+    assert "): the broker was gone before it answered the login" in said
 
 
 def test_a_wrong_authority(secure: SecureBroker, another_authority: Path) -> None:

@@ -54,10 +54,13 @@ class SecureBroker(SandboxBroker):
 
     def reached_as(self, listener: str, protocol: str) -> dict[str, str]:
         """Settings of a client that takes a listener for one of another protocol; everything else is right."""
-        port = {"plaintext": self._ports[0], "sasl_plaintext": self._sasl, "ssl": self._ssl, "sasl_ssl": self._both}
         authority = {"ssl.ca.location": str(self.authority)} if "ssl" in protocol else {}
         login = _login(PASSWORD) if "sasl" in protocol else {}
-        return self._settings(port[listener], protocol, **authority, **login)
+        return self._settings(self.port_of(listener), protocol, **authority, **login)
+
+    def port_of(self, listener: str) -> int:
+        ports = {"plaintext": self._ports[0], "sasl_plaintext": self._sasl, "ssl": self._ssl, "sasl_ssl": self._both}
+        return ports[listener]
 
     def sasl(self, password: str = PASSWORD, user: str = USER) -> dict[str, str]:
         """Settings of a client that says who it is in the open."""

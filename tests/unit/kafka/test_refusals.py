@@ -41,6 +41,11 @@ def test_whoever_reads_an_error_knows_what_to_do(name: str, passing: bool, said:
 
 
 NO_LOGIN = ("_AUTHENTICATION", "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state")
+HUNG_UP_IN_LOGIN = [
+    ("_AUTHENTICATION", "SASL PLAIN mechanism handshake failed: Local: Broker transport failure: broker's supported"),
+    ("_AUTHENTICATION", "SASL SCRAM-SHA-256 mechanism handshake failed: Local: Timed out: broker's supported"),
+    ("_TRANSPORT", "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure"),
+]
 NO_CERTIFICATE = ("_TRANSPORT", "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate")
 NO_TLS = [
     ("_TRANSPORT", "SSL handshake failed: Disconnected: reset: PLAINTEXT listener? (after 2ms in state SSL_HANDSHAKE)"),
@@ -74,6 +79,9 @@ def ailing(*said: tuple[str, str]) -> Ailments:
         ((REFUSED, ALL_DOWN), UnreachableError, r"Connection refused\): nobody listens there: .* host and port"),
         ((REFUSED, UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"refused; .*not known\): no such host"),
         ((NO_LOGIN, ALL_DOWN), ConnectionSettingsError, r"SASL state\): the listener takes no login"),
+        *(((each, ALL_DOWN), KafkaUnavailableError, r"\): the broker was gone before") for each in HUNG_UP_IN_LOGIN),
+        ((HUNG_UP_IN_LOGIN[0], REFUSED, ALL_DOWN), KafkaUnavailableError, r"\): the broker was gone before"),
+        ((HUNG_UP_IN_LOGIN[0], WRONG_PASSWORD, ALL_DOWN), ConnectionSettingsError, r"password\): .*mend its login"),
         ((NO_CERTIFICATE, ALL_DOWN), ConnectionSettingsError, r"bad certificate\): .*ssl\.certificate\.location"),
         *(((each, ALL_DOWN), UnreachableError, r"\): the listener speaks no TLS") for each in NO_TLS),
         ((*NO_TLS, RESET, ALL_DOWN), UnreachableError, r"wrong version number.*\): the listener speaks no TLS"),
