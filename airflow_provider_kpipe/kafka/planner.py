@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 
+from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS
 from airflow_provider_kpipe.contract.metadata import METADATA_BYTES, most_spans
 from airflow_provider_kpipe.contract.offsets import (
     NO_EPOCH,
@@ -128,12 +129,18 @@ def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[Pa
     )
 
 
-def cut(ranges: Sequence[PartitionRange], metadata_bytes: int = METADATA_BYTES) -> tuple[PartitionRange, ...]:
+def cut(
+    ranges: Sequence[PartitionRange], topic_partitions: int, metadata_bytes: int = METADATA_BYTES
+) -> tuple[PartitionRange, ...]:
     """Cut what is long, so that several tasks share a hot partition.
+
+    Where partitions share their writers, none is cut: the tasks are many as it is.
 
     A run that stops half-way leaves a span of completed offsets for each piece but the first. Where they would not fit
     beside an offset any more, a range is cut into fewer pieces, or into none: it closes the gaps one after another.
     """
+    if topic_partitions > MOST_WRITERS:
+        return tuple(ranges)
     longest = max(SHORTEST_PIECE, ceil(sum(map(len, ranges)) / MOST_PIECES))
     room = most_spans(metadata_bytes)
     return tuple(_in_pieces(each, min(ceil(len(each) / longest), 1 + room - len(each.done))) for each in ranges)

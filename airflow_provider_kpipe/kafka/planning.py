@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, backfill_group_of, sequence_group_of
+from airflow_provider_kpipe.contract.kafka_names import backfill_group_of, sequence_group_of
 from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH, At, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
@@ -57,8 +57,8 @@ def make_plan(
     check_inside_log(settings, topic, source.isolation_level, wishes, ranges)
     if wishes.continues_group:
         check_not_truncated(positions.cluster, group, snapshot, ranges)
-    if pipeline.partitions.relaxed and len(topic.partitions) <= MOST_WRITERS:
-        ranges = cut(ranges, metadata_bytes)
+    if pipeline.partitions.relaxed:
+        ranges = cut(ranges, len(topic.partitions), metadata_bytes)
     publishes = publish and not wishes.continues_group
     if publishes:
         check_publishing(group, snapshot, ranges)

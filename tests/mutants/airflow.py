@@ -239,4 +239,11 @@ MUTATIONS = (
         "if False:",
         f"{U}/kafka/test_stop_requests.py",
     ),
+    Mutation(
+        "planner: the ranges of 65 partitions are cut",
+        f"{PACKAGE}/kafka/planner.py",
+        "if topic_partitions > MOST_WRITERS:",
+        "if topic_partitions > MOST_WRITERS + 1:",
+        f"{U}/kafka/test_planner.py",
+    ),
 )

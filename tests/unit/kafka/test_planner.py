@@ -21,7 +21,7 @@ from airflow_provider_kpipe.contract.offsets import (
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges, share_fairly
+from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges, share_fairly
 
 LENGTHS = st.dictionaries(st.integers(0, 100), st.integers(0, 10**9), max_size=12)
 MOMENT, LATER = 1_000, 2_000
@@ -244,6 +244,18 @@ def test_caps_cut_the_end_and_are_shared_fairly(caps: dict[str, int], lengths: l
     planned = plan_ranges(Wishes(start=Earliest(), **caps), snapshot())
     assert [len(each) for each in planned] == lengths
     assert [each.start for each in planned] == [100, 0, 0]
+
+
+@pytest.mark.parametrize(("topic_partitions", "pieces"), [(1, 5), (64, 5), (65, 1), (1_000, 1)])
+def test_a_long_range_is_cut_where_its_topic_has_no_more_partitions_than_writers(
+    topic_partitions: int, pieces: int
+) -> None:
+    long, short = PartitionRange(0, 100, 100_100, 100), PartitionRange(1, 0, 20_000, 0)
+    one, other = cut([long, short], topic_partitions)
+    found = [(each.start, each.end) for each in one.pieces]
+    size = 100_000 // pieces
+    assert found == [(start, start + size) for start in range(100, 100_100, size)]
+    assert other == short
 
 
 @pytest.mark.parametrize("cap", [0, -1, True, False, 1.5, "5"], ids=repr)
