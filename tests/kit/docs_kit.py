@@ -20,6 +20,10 @@ REFERENCE = ROOT / "docs" / "reference.md"
 _FOLDERS = (GUIDE, OPERATIONS)
 _FOUND = (page for folder in _FOLDERS for page in sorted(folder.glob("*.md")))
 PAGES = {str(page.relative_to(ROOT)): page for page in (README, *_FOUND, REFERENCE)}
+_OURS = [folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
+_TEXTS = (*ROOT.glob("*.md"), *(page for folder in _OURS for page in folder.rglob("*.md")))
+# Also those for whoever works on kpipe; what lies in a hidden folder is somebody else's.
+MARKDOWN = {name: page for page in sorted(_TEXTS) if "/." not in (name := str(page.relative_to(ROOT)))}
 
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 _VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -16,10 +16,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from docs_kit import GUIDE, PAGES, README, all_arguments, anchors, links, prose, python_blocks, rows
+from docs_kit import GUIDE, MARKDOWN, PAGES, README, ROOT, all_arguments, anchors, links, prose, python_blocks, rows
 
 import airflow_provider_kpipe
 from airflow_provider_kpipe.kafka.client_config import client_settings
+from airflow_provider_kpipe.kafka.letter_room import STORY_BYTES
 from airflow_provider_kpipe.operators.backfill_plan import backfill_params
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
@@ -147,11 +148,25 @@ def connections(page: Path) -> list[str]:
     )
 
 
-@each_page
+@pytest.mark.parametrize("name", MARKDOWN)
 def test_links_lead_somewhere(name: str) -> None:
-    for page, anchor in links(PAGES[name]):
+    for page, anchor in links(MARKDOWN[name]):
         assert page.exists(), page
         assert not anchor or anchor in anchors(page), f"{page}#{anchor}"
+
+
+def test_all_pages_have_their_links_followed() -> None:
+    folders = {str(page.parent.relative_to(ROOT)) for page in MARKDOWN.values()}
+    assert {".", "bench", "docker", "docs", "docs/decisions", "docs/guide", "docs/operations"} <= folders
+    assert PAGES.items() <= MARKDOWN.items()
+
+
+def test_the_room_that_a_dead_letter_needs_is_as_it_is() -> None:
+    (said,) = re.findall(
+        r"([\d,]+) bytes more, or for an envelope a third and ([\d,]+) bytes more",
+        " ".join((GUIDE / "faults.md").read_text().split()),
+    )
+    assert said == (f"{STORY_BYTES['raw']:,}", f"{STORY_BYTES['envelope']:,}")
 
 
 def test_the_guide_is_linked_from_the_readme() -> None:
