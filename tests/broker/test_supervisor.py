@@ -77,6 +77,20 @@ def test_a_record_that_ends_its_worker_is_found_and_all_others_pass(
     assert sum(each["dead_lettered"] for each in done) == 1
 
 
+@pytest.mark.parametrize("culprit", [0, 1_000, CULPRIT, RECORDS - 1])
+def test_a_record_is_found_after_a_stated_number_of_deaths_wherever_it_lies(
+    broker: SandboxBroker, culprit: int
+) -> None:
+    bench = Bench.make(broker.bootstrap_servers, segments=["deadly_kit:deadly"])
+    fill(bench.bootstrap, bench.topic, with_fates({culprit: "segfault"}, partitions=1))
+
+    (progress,), said = work_in_task(bench, bench.plan())
+
+    assert (progress["state"], progress["dead_lettered"]) == ("complete", 1), said
+    assert ids(read_all(bench.bootstrap, bench.dead)) == [culprit]
+    assert 2 <= len(re.findall("its worker was killed by SIGSEGV", said)) <= 4, said
+
+
 def test_the_trace_of_the_crash_ends_where_the_engine_begins(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["deadly_kit:deadly"])
     fill(bench.bootstrap, bench.topic, with_fates({3: "segfault"}, 10, 1))

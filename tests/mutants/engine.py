@@ -447,4 +447,11 @@ MUTATIONS = (
         "if self._path:",
         f"{U}/test_dead_letter_mapper.py",
     ),
+    Mutation(
+        "care: a record is found after more deaths than is said",
+        f"{E}/care.py",
+        "SHRINK = 32",
+        "SHRINK = 16",
+        f"{U}/test_care.py",
+    ),
 )
