@@ -32,6 +32,8 @@ def truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tupl
             "group.id": progress_group_of(group),
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            # Behind an open transaction, nothing else is told to a reader.
+            "isolation.level": "read_uncommitted",
             "auto.offset.reset": "error",
         }
     )

@@ -48,8 +48,9 @@ class Caution:
         """A chunk has passed."""
         if self._suspicion is None:
             self._records = min(self._most, self._records * GROWTH)
-            self.is_alone = self.is_alone and not self.is_at_ease
+            self.is_alone = self.is_alone and self._records < self._most
 
     @property
     def is_at_ease(self) -> bool:
-        return self._suspicion is None and self._records == self._most
+        """Whether a worker has got over what those before it died of; one that has just begun has not."""
+        return self._suspicion is None and self._records == self._most and not self.is_alone

@@ -87,7 +87,9 @@ class Child:
         return None
 
     def end(self) -> None:
-        """Kill it, unless it has died by itself, and leave nothing of it."""
+        """Kill it, unless it has died by itself, and leave nothing of it. One that has ended stays as it is."""
+        if self._trace.closed:
+            return
         if not self.has_died:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)

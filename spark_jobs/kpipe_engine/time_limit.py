@@ -102,10 +102,13 @@ class TimeLimit:
                 signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
             yield
         finally:
-            self._due, self._within = math.inf, within
-            if _in_main_thread():
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            self._whereabouts.end_step()
+            # A bell that rings in here must not leave the step noted: the supervisor would end a worker that is well.
+            try:
+                self._due, self._within = math.inf, within
+                if _in_main_thread():
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            finally:
+                self._whereabouts.end_step()
 
     def _interrupted(self, call: Call, *given: Any) -> Any:
         self._due = time.monotonic() + self._seconds * EARLY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from ends import ended
 from pipelines import Bench
 from topics import fill, numbered
@@ -16,6 +16,7 @@ from airflow_provider_kpipe.exceptions import HeldUpError
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
+from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 
@@ -61,3 +62,18 @@ def test_the_next_checkpoint_ends_it(bench: Bench) -> None:
         killed.send(group, [TopicPartition(bench.topic, 0, 5)])
         assert bench.checkpoint(plan).partitions[0].committed == 10
         assert bench.plan("next").pending == ()
+
+
+@pytest.mark.parametrize("offset", [5, 8, 10], ids=["in front", "within", "at the end"])
+def test_a_plan_asks_for_cut_logs_behind_an_open_transaction_too(bench: Bench, offset: int) -> None:
+    writer = Producer({**bench.settings, "transactional.id": f"{bench.topic}-writer"})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    for _ in range(5):
+        writer.produce(bench.topic, b"open", partition=0)
+    assert writer.flush(30) == 0
+    try:
+        with Cluster(bench.settings, answer_seconds=10) as cluster:
+            assert truncated(cluster, bench.pipeline.group, bench.topic, {0: (offset + 5, 0)}) == {}
+    finally:
+        writer.abort_transaction(30)

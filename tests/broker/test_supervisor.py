@@ -180,10 +180,11 @@ def test_a_process_that_user_code_has_forked_does_not_hide_the_death_of_its_work
     assert ids(read_all(bench.bootstrap, bench.output)) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.parametrize("chunk_records", [1, 500])
 def test_segments_that_kill_their_worker_when_they_open_stop_the_partition_and_no_record_is_blamed(
-    broker: SandboxBroker,
+    broker: SandboxBroker, chunk_records: int
 ) -> None:
-    bench = Bench.make(broker.bootstrap_servers, segments=["deadly_kit:DeadlyOpening"])
+    bench = Bench.make(broker.bootstrap_servers, segments=["deadly_kit:DeadlyOpening"], chunk_records=chunk_records)
     fill(bench.bootstrap, bench.topic, with_fates({}, 10, 1))
     (progress,), _ = work_in_task(bench, bench.plan())
     assert (progress["state"], progress["stored"]) == ("stopped", 0)

@@ -85,6 +85,13 @@ def test_after_a_death_over_nothing_chunks_begin_with_one_record(lanes: list[Lan
     assert (caution.records(lanes), caution.is_alone, caution.is_at_ease) == (1, True, False)
 
 
+def test_a_worker_that_has_just_followed_a_dead_one_is_never_at_ease(lanes: list[Lane]) -> None:
+    caution = Caution(Care(follows_death=True), 1)
+    assert not caution.is_at_ease
+    caution.relax()
+    assert caution.is_at_ease
+
+
 def test_what_is_suspected_for_another_reason_than_a_death_may_be_fetched_ahead() -> None:
     caution = Caution(Care(), MOST)
     caution.suspect(Suspicion(2, 300, 400, 1))
