@@ -108,14 +108,20 @@ def minutes() -> dict[str, float]:
     at_work = reading + standstill + renewing + answer + ending
     beginning = answer + renewing + answer + ending
     tries = importlib.import_module("kpipe_engine.recovery").CHUNK_TRIES
-    assert importlib.import_module("kpipe_engine.supervisor").MOST_UNANSWERED == 2
+    most_unanswered = importlib.import_module("kpipe_engine.supervisor").MOST_UNANSWERED
+    assert most_unanswered == 2
+    unwritten = tries * standstill + (tries - 1) * renewing + ending
+    # What other pieces hold is read with a client for each. The driver tells of no reason, and of no events.
+    claiming = close + answer + close + renewing + answer + 3 * close
     return {
         "a worker that is at work then": at_work,
         "a worker that begins after that": beginning,
         "a Spark task, however many partitions it has": at_work + beginning,
         "a worker, where nothing is gone but what it writes to: a broker, or with `at_least_once` another cluster": (
-            tries * standstill + (tries - 1) * renewing + ending
+            unwritten
         ),
+        "a Spark task, where nothing is gone but that other cluster": most_unanswered * unwritten,
+        "the driver, while it takes on partitions that are cut into pieces": claiming,
     }
 
 
