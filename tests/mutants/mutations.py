@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.mutants import airflow, contract, engine, positions
+from tests.mutants import airflow, contract, engine, positions, workers
 from tests.mutants.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
     *contract.MUTATIONS,
     *positions.MUTATIONS,
     *engine.MUTATIONS,
+    *workers.MUTATIONS,
     *airflow.MUTATIONS,
 )
 

@@ -9,42 +9,44 @@ from confluent_kafka import TopicPartition
 from kpipe_engine import lone_fetch as module
 from kpipe_engine.lone_fetch import FETCH_SECONDS, fetch_alone
 
+RECORDS = [f"record {offset}" for offset in range(13)]
 START = TopicPartition("orders", 3, 10)
 
 
 class Client:
-    """Keeps what it was asked, and gives out what was fetched once it was asked so often."""
+    """Gives out records from where it is put, once it knows who leads the partition and was looked at so often."""
 
-    def __init__(self, settings: dict[str, Any], fetched: Sequence[str], after: float) -> None:
-        self.settings, self.fetched, self.after = settings, list(fetched), after
-        self.asked: list[str] = []
+    def __init__(self, settings: dict[str, Any], looks: int) -> None:
+        self.settings, self.looks = settings, looks
+        self.knows_leader = self.is_closed = False
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
-        self.asked.append(f"assign {places[0].offset}")
+        (self.place,) = places
 
-    def assignment(self) -> None:
-        self.asked.append("assignment")
+    def assignment(self) -> list[TopicPartition]:
+        return [self.place]
 
     def list_topics(self, topic: str, timeout: float) -> None:
-        self.asked.append(f"list {topic}")
+        self.knows_leader = topic == self.place.topic
 
     def consume(self, most: int, timeout: float) -> list[str]:
+        assert not self.is_closed
         assert timeout == 0
-        self.asked.append(f"consume {most}")
-        self.after -= 1
-        return self.fetched if self.after < 0 else []
+        self.looks -= 1
+        is_fetched = self.knows_leader and self.looks <= 0
+        return RECORDS[self.place.offset :][:most] if is_fetched else []
 
     def close(self) -> None:
-        self.asked.append("close")
+        self.is_closed = True
 
 
 @pytest.fixture
 def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
-    """Those that were opened. Each finds two records, at the third look."""
+    """Those that were opened. Each finds its records at the third look."""
     opened: list[Client] = []
 
     def make(settings: dict[str, Any]) -> Client:
-        opened.append(Client(settings, ["a", "b"], after=2))
+        opened.append(Client(settings, looks=3))
         return opened[-1]
 
     monkeypatch.setattr(module, "Consumer", make)
@@ -52,10 +54,13 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     return opened
 
 
-def test_the_client_that_has_fetched_is_closed_when_its_messages_are_given_out(clients: list[Client]) -> None:
-    assert fetch_alone({}, START, 5) == ["a", "b"]
+@pytest.mark.parametrize(("most", "found"), [(5, ["record 10", "record 11", "record 12"]), (1, ["record 10"])])
+def test_the_client_that_has_fetched_is_closed_when_its_messages_are_given_out(
+    clients: list[Client], most: int, found: list[str]
+) -> None:
+    assert fetch_alone({}, START, most) == found
     (client,) = clients
-    assert client.asked == ["assign 10", "assignment", "consume 5", "list orders", "consume 5", "consume 5", "close"]
+    assert client.is_closed
     assert (client.settings["queued.min.messages"], client.settings["fetch.queue.backoff.ms"]) == (1, 1_000)
 
 
@@ -84,7 +89,7 @@ def test_where_nothing_comes_the_worker_gets_to_look_around(
     monkeypatch.setattr(module.time, "monotonic", lambda: next(clock, FETCH_SECONDS))
     monkeypatch.setattr(Client, "consume", lambda client, most, timeout: [])
     assert fetch_alone({}, START, 1) == []
-    assert clients[0].asked[-1] == "close"
+    assert clients[0].is_closed
 
 
 def test_where_the_fetch_fails_the_client_is_closed_too(clients: list[Client], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,4 +99,4 @@ def test_where_the_fetch_fails_the_client_is_closed_too(clients: list[Client], m
     monkeypatch.setattr(Client, "list_topics", refuse)
     with pytest.raises(ValueError, match="orders"):
         fetch_alone({}, START, 1)
-    assert clients[0].asked[-1] == "close"
+    assert clients[0].is_closed

@@ -1,0 +1,109 @@
+"""Workers: how they die, fall silent, and watch over user code and over each other."""
+
+from __future__ import annotations
+
+from tests.mutants.mutation import ENGINE as E
+from tests.mutants.mutation import Mutation
+
+U = "tests/unit/engine"
+
+MUTATIONS = (
+    Mutation(
+        "supervisor: a silent cluster gets all blocks",
+        f"{E}/supervisor.py",
+        "self._unanswered + 1 if clusters else 0",
+        "0",
+        f"{U}/test_supervisor.py",
+    ),
+    Mutation(
+        "supervisor: a cluster that answers again has no other chance",
+        f"{E}/supervisor.py",
+        "self._unanswered + 1 if clusters else 0",
+        "self._unanswered + bool(clusters)",
+        f"{U}/test_supervisor.py",
+    ),
+    Mutation(
+        "silence: what lies behind a failure does not count",
+        f"{E}/errors.py",
+        " or is_silence(failure.__cause__))",
+        ")",
+        f"{U}/test_errors.py",
+    ),
+    Mutation(
+        "details: those that are not stored count as stored",
+        f"{E}/details_group.py",
+        "if answer.error is not None:",
+        "if False:",
+        f"{U}/test_details_group.py",
+    ),
+    Mutation(
+        "limit: a function for faults may import for ever",
+        f"{E}/fault_policy.py",
+        'with self._limit.step(f"the import of on_fault={self._path!r}"):',
+        "if self._path:",
+        f"{U}/test_fault_policy.py",
+    ),
+    Mutation(
+        "limit: a mapper may import for ever",
+        f"{E}/dead_letter_mapper.py",
+        'with self._limit.step(f"the import of the dead letter mapper {self._path!r}"):',
+        "if self._path:",
+        f"{U}/test_dead_letter_mapper.py",
+    ),
+    Mutation(
+        "care: a record is found after more deaths than is said",
+        f"{E}/care.py",
+        "SHRINK = 32",
+        "SHRINK = 16",
+        f"{U}/test_care.py",
+    ),
+    Mutation(
+        "lone fetch: the client goes on while its messages are handled",
+        f"{E}/lone_fetch.py",
+        'calls.within(CLOSE_SECONDS, "the client that had fetched was closed", consumer.close)',
+        "pass",
+        f"{U}/test_lone_fetch.py",
+    ),
+    Mutation(
+        "last words: why a partition stops is not stored",
+        f"{E}/last_words.py",
+        "        successor.run_chunks()\n",
+        "",
+        f"{U}/test_last_words.py",
+    ),
+    Mutation(
+        "last words: their clients stay open",
+        f"{E}/last_words.py",
+        "        calls.close()\n",
+        "        pass\n",
+        f"{U}/test_last_words.py",
+    ),
+    Mutation(
+        "watch: a healthy chunk is given up for the faults of others",
+        f"{E}/run_watch.py",
+        "if self._budget.ratio_is_exceeded_by(*_of(self._own)):",
+        "if self._own:",
+        f"{U}/test_run_watch.py",
+    ),
+    Mutation(
+        "watch: only the first chunk asks the others",
+        f"{E}/run_watch.py",
+        "self._has_looked_everywhere, self._left = False, 0",
+        "self._left = 0",
+        f"{U}/test_run_watch.py",
+    ),
+    Mutation(
+        "watch: the others are asked again and again",
+        f"{E}/run_watch.py",
+        "        if self._has_looked_everywhere:\n            return False\n",
+        "",
+        f"{U}/test_run_watch.py",
+    ),
+    Mutation(
+        "watch: all slots are looked at before each chunk",
+        f"{E}/run_watch.py",
+        "self._others.look(self._slots)",
+        "self._others.look()",
+        f"{U}/test_run_watch.py",
+    ),
+)
