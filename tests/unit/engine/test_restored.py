@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from letters import LETTER
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
@@ -25,7 +25,10 @@ MakeMessage = Callable[..., Message]
 
 @pytest.fixture
 def original(message: MakeMessage) -> Any:
-    return message(78, b"letter", topic="orders.dead", partition=9, headers=[("kpipe-pipeline", b"orders")])
+    """A letter, written a day after its record."""
+    written = (TIMESTAMP_CREATE_TIME, LETTER.source.timestamp + 86_400_000)
+    headers = [("kpipe-pipeline", b"orders")]
+    return message(78, b"letter", topic="orders.dead", partition=9, headers=headers, timestamp=written)
 
 
 def test_for_the_output_it_is_the_record_as_it_was_at_the_letters_offset(original: Any) -> None:
