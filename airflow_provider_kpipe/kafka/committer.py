@@ -115,7 +115,7 @@ def _targets(plan: Plan, progress: Sequence[PartitionProgress], before: Mapping[
 def _public(
     plan: Plan, progress: Sequence[PartitionProgress], targets: Mapping[int, Target], before: Mapping[int, Facts]
 ) -> list[TopicPartition]:
-    """The offsets that are published, and those that stay where they are. A partition that a newer run has is left to
+    """The offsets that are published or get a mark, and those that stay as they are. What a newer run has is left to
     that one."""
     offsets = _positions(plan, targets)
     for each in progress:
