@@ -246,4 +246,25 @@ MUTATIONS = (
         "if topic_partitions > MOST_WRITERS + 1:",
         f"{U}/kafka/test_planner.py",
     ),
+    Mutation(
+        "gate: a misspelt address is tried again and again",
+        f"{PACKAGE}/sensors/partitions_drained.py",
+        "with failing_for_good(), first_contact():",
+        "with failing_for_good():",
+        f"{U}/sensors/test_partitions_drained.py",
+    ),
+    Mutation(
+        "gate: a cluster that is away for a while fails it for good",
+        f"{PACKAGE}/sensors/partitions_drained.py",
+        "return not self._has_answered and self.plan() is None",
+        "return True",
+        f"{U}/sensors/test_partitions_drained.py",
+    ),
+    Mutation(
+        "gate: what has answered is forgotten",
+        f"{PACKAGE}/sensors/partitions_drained.py",
+        "        self._has_answered = True\n",
+        "",
+        f"{U}/sensors/test_partitions_drained.py",
+    ),
 )

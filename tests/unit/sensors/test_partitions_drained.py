@@ -13,7 +13,13 @@ from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import HeldUpError, KafkaUnavailableError, StalePlanError, UnknownTopicError
+from airflow_provider_kpipe.exceptions import (
+    HeldUpError,
+    KafkaUnavailableError,
+    StalePlanError,
+    UnknownTopicError,
+    UnreachableError,
+)
 from airflow_provider_kpipe.kafka.draining import LOOK_SECONDS, PartitionDrain
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.sensors import partitions_drained as module
@@ -233,6 +239,31 @@ def test_a_cluster_that_does_not_answer_at_first_is_waited_for_in_the_triggerer(
     answer.error = KafkaUnavailableError("no answer")
     with pytest.raises(TaskDeferred):
         sensor(deferrable=True, never_fail=True).execute({})
+
+
+NOBODY = UnreachableError("nobody listens at b:1")
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_an_address_where_nobody_is_fails_the_gate_for_good(sensor: Sensor, answer: Any, deferrable: bool) -> None:
+    answer.error = NOBODY
+    with pytest.raises(AirflowFailException, match="nobody listens at b:1"):
+        sensor(deferrable=deferrable).poke({})
+
+
+def test_an_address_where_somebody_has_been_is_looked_at_again(sensor: Sensor, answer: Any) -> None:
+    answer.error = NOBODY
+    assert sensor(until=plan().to_json()).poke({}).is_done is False
+    rescheduled: Any = {"task_reschedule_count": 1}
+    assert sensor().poke(rescheduled).is_done is False
+
+    gate = sensor(deferrable=False)
+    answer.error, answer.drains = None, WAITING
+    assert gate.poke({}).is_done is False
+    answer.error = NOBODY
+    assert gate.poke({}).is_done is False
+    answer.error, answer.drains = None, DRAINED
+    assert gate.poke({}).is_done is True
 
 
 def test_where_deferring_is_the_default_it_defers(sensor: Sensor, answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
