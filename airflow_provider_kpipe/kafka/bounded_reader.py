@@ -36,6 +36,7 @@ def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange)
     )
     try:
         consumer.list_topics(topic, timeout=STALL_SECONDS)
+        cluster.note_answer()
         consumer.assign([TopicPartition(topic, planned.partition, planned.start)])
         with needing(group=READER_GROUP, topic=topic):
             yield from _read(consumer, topic, planned)

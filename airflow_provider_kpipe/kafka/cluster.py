@@ -94,6 +94,10 @@ class Cluster:
         """Make a consumer that the caller lets go."""
         return self._made(Consumer, {**self._settings, **settings})
 
+    def note_answer(self) -> None:
+        """Remember an answer to a consumer that the caller has asked: nothing is wrong with the address."""
+        self._ailments.answered()
+
     def failure(self, error: KafkaError, about: str) -> KpipeError:
         """The error to raise, named after what the clients have said of their connections."""
         return failure_of(error, self._ailments, about, self.address)

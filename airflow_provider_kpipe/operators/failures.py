@@ -24,7 +24,10 @@ def failing_for_good() -> Iterator[None]:
 
 @contextmanager
 def first_contact() -> Iterator[None]:
-    """Nothing says that the connection has ever worked: an address at which nobody is there is a mistake in it."""
+    """The first questions to each connection of which nothing says that it has ever worked.
+
+    That nobody is at its address is a mistake in it; an address that has answered is right.
+    """
     try:
         yield
     except UnreachableError as error:

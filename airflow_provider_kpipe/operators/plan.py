@@ -105,18 +105,18 @@ class KpipePlanOperator(BaseOperator):
         # An earlier run has asked by this connection: that nobody is there now passes.
         with nullcontext() if published else first_contact():
             check_needed_topics(self.pipeline, settings, written_to)
-            plan = make_plan(
-                self.pipeline,
-                wishes,
-                settings,
-                run_key=run_key_of(context),
-                publish=publish,
-                dry_run=dry_run,
-                created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-                published=published,
-            )
-            check_retention(self.pipeline, settings, written_to, plan)
-            check_letter_room(self.pipeline, settings, written_to)
+        plan = make_plan(
+            self.pipeline,
+            wishes,
+            settings,
+            run_key=run_key_of(context),
+            publish=publish,
+            dry_run=dry_run,
+            created_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            published=published,
+        )
+        check_retention(self.pipeline, settings, written_to, plan)
+        check_letter_room(self.pipeline, settings, written_to)
         return plan
 
     def published(self, context: Context) -> dict[int, int]:

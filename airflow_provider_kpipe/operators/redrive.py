@@ -102,7 +102,6 @@ class KpipeRedriveOperator(SparkJobOperator):
         """Dead letters are on the destination's cluster."""
         return KpipeHook(self.pipeline.destination_conn_id).get_conn()
 
-    @first_contact()
     def _make_order(self, context: Context) -> RedriveOrder:
         form = filled_in(dict(context["params"]), set(self.params), FIELDS)
         request = RedriveRequest.from_form(
@@ -124,7 +123,8 @@ class KpipeRedriveOperator(SparkJobOperator):
         )
         settings = self._settings()
         source_settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
-        check_redrive_topics(settings, source_settings, self.pipeline, redrive)
+        with first_contact():
+            check_redrive_topics(settings, source_settings, self.pipeline, redrive)
         plan = make_redrive_plan(
             settings,
             self.pipeline,

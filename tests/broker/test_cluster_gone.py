@@ -183,6 +183,20 @@ def test_a_leader_that_moves_is_asked_again(own_broker: SandboxBroker, trouble: 
         assert positions.group_offsets("a group", bench.topic, [0]) == {}
 
 
+def test_an_address_where_records_came_from_is_right(
+    own_broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench.make(own_broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(1))
+    messages = read_range(bench.settings, bench.topic, PartitionRange(0, 0, 9, None))
+    assert next(messages).offset() == 0
+    own_broker.kill()
+    monkeypatch.setattr(bounded_reader, "STALL_SECONDS", 3.0)
+    with pytest.raises(KafkaUnavailableError) as failure:
+        next(messages)
+    assert type(failure.value) is KafkaUnavailableError
+
+
 def test_an_address_where_nobody_stays_is_not_stormed() -> None:
     """A client without backoff comes eighty times a second."""
     with socket.create_server(("127.0.0.1", 0)) as server:

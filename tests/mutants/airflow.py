@@ -201,13 +201,13 @@ MUTATIONS = (
         "plan: a topic that is missing is found by the job",
         f"{PACKAGE}/operators/plan.py",
         "            check_needed_topics(self.pipeline, settings, written_to)\n",
-        "",
+        "            pass\n",
         f"{U}/operators/test_plan.py",
     ),
     Mutation(
         "plan: dead letters that have no room are found by the job",
         f"{PACKAGE}/operators/plan.py",
-        "            check_letter_room(self.pipeline, settings, written_to)\n",
+        "        check_letter_room(self.pipeline, settings, written_to)\n",
         "",
         f"{U}/operators/test_plan.py",
     ),
@@ -228,8 +228,8 @@ MUTATIONS = (
     Mutation(
         "redrive: a misspelt address is tried again and again",
         f"{PACKAGE}/operators/redrive.py",
-        "    @first_contact()\n",
-        "",
+        "with first_contact():",
+        "if True:",
         f"{U}/operators/test_redrive.py",
     ),
     Mutation(

@@ -335,14 +335,24 @@ def test_only_what_a_retry_may_mend_is_tried_again(
     [({}, AirflowFailException), ({("orders.checkpoint", CHECKPOINT_KEY): checkpoint().to_json()}, UnreachableError)],
     ids=["never asked before", "an earlier run has asked"],
 )
-@pytest.mark.parametrize("question", ["check_needed_topics", "make_plan", "check_retention", "check_letter_room"])
 def test_an_address_where_nobody_is_fails_for_good_until_somebody_has_been_there(
-    operator: Any, context: Any, asked: Any, monkeypatch: Any, question: str, pulled: Any, raised: type[Exception]
+    operator: Any, context: Any, asked: Any, monkeypatch: Any, pulled: Any, raised: type[Exception]
 ) -> None:
-    def nobody(*given: Any, **more: Any) -> Plan:
-        raise UnreachableError("nobody listens at b:1")
-
-    monkeypatch.setattr(module, question, nobody)
+    monkeypatch.setattr(module, "check_needed_topics", nobody)
     context["ti"].pulled = pulled
     with pytest.raises(raised, match="nobody listens at b:1"):
         operator(checkpoint_task_id="orders.checkpoint").execute(context)
+
+
+def nobody(*given: Any, **more: Any) -> Plan:
+    raise UnreachableError("nobody listens at b:1")
+
+
+@pytest.mark.parametrize("question", ["make_plan", "check_retention", "check_letter_room"])
+def test_an_address_that_has_answered_is_right(
+    operator: Any, context: Any, asked: Any, monkeypatch: Any, question: str
+) -> None:
+    """Both clusters were asked about their topics by then."""
+    monkeypatch.setattr(module, question, nobody)
+    with pytest.raises(UnreachableError):
+        operator().execute(context)

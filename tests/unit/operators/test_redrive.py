@@ -380,6 +380,21 @@ def test_an_address_where_nobody_is_fails_for_good(operator: Any, world: World, 
     assert (world.submitted, context["task_state_store"].held) == (0, {})
 
 
+@pytest.mark.parametrize("question", ["make_redrive_plan", "check_selection", "check_redrive_retention"])
+def test_an_address_that_has_answered_is_right(
+    operator: Any, world: World, context: Any, monkeypatch: Any, question: str
+) -> None:
+    """Both clusters were asked about their topics by then; letters may be read for minutes after that."""
+
+    def nobody(*given: Any, **more: Any) -> Plan:
+        raise UnreachableError("nobody listens at b:1")
+
+    monkeypatch.setattr(module, question, nobody)
+    with pytest.raises(UnreachableError):
+        operator.execute(fill_in(context))
+    assert context["task_state_store"].held == {}
+
+
 def test_a_task_that_is_stopped_takes_its_job_along(operator: Any, world: World, context: Any) -> None:
     operator.on_kill()
     operator.execute(fill_in(context))
