@@ -267,4 +267,11 @@ MUTATIONS = (
         "",
         f"{U}/sensors/test_partitions_drained.py",
     ),
+    Mutation(
+        "letter room: the guide names another number",
+        f"{PACKAGE}/kafka/letter_room.py",
+        '"envelope": 48_000',
+        '"envelope": 47_000',
+        f"{U}/test_docs.py -k the_room_that",
+    ),
 )
