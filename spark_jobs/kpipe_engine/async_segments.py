@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import PartitionStoppedError, SegmentError
-from kpipe_engine.segments import SegmentChain, as_records, find_segment
+from kpipe_engine.errors import SegmentError
+from kpipe_engine.segments import SegmentChain, as_records
 from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 
@@ -61,10 +61,6 @@ async def _awaited(result: Any) -> None:
     await result
 
 
-def has_async(paths: Sequence[str]) -> bool:
-    """Whether any segment is awaited. What cannot be imported is said when the chain opens."""
-    try:
-        found = [find_segment(path) for path in paths]
-    except PartitionStoppedError:
-        return False
-    return any(inspect.iscoroutinefunction(getattr(each, "process", each)) for each in found)
+def has_async(segments: Iterable[Any]) -> bool:
+    """Whether any of them is awaited."""
+    return any(inspect.iscoroutinefunction(getattr(each, "process", each)) for each in segments)

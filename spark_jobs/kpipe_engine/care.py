@@ -152,7 +152,7 @@ class Case:
         return f"{where}, with no record in hand; from there on, {suspicion.records} are fetched at a time"
 
     def _note_death_over_nothing(self, death: Death, was_at_ease: bool) -> str:
-        where = "while it had no record in hand: its clients were opened, or its segments"
+        where = f"while it had no record in hand: its clients were opened, or {self._component} was imported or opened"
         self._deaths_over_nothing = 1 if was_at_ease else self._deaths_over_nothing + 1
         if self._deaths_over_nothing < MOST_DEATHS_OVER_NOTHING:
             return f"a worker {death.message} {where}; it is tried again"

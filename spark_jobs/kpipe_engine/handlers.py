@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
@@ -26,7 +28,7 @@ from kpipe_engine.redrive import RedriveHandler
 from kpipe_engine.redrive_ledger import Ledger
 from kpipe_engine.restored import back_to_source
 from kpipe_engine.retry import Retries
-from kpipe_engine.segments import SegmentChain
+from kpipe_engine.segments import SegmentChain, find_segment
 from kpipe_engine.stages import StageChain, has_batches
 from kpipe_engine.time_limit import Limit
 from kpipe_engine.yielding import YieldOrders
@@ -140,6 +142,28 @@ class SegmentHandler:
         return write_outputs(self._destination, message, records, counts)
 
 
+class StoppingHandler:
+    """Takes no record: a partition that has one stops."""
+
+    def __init__(self, stop: PartitionStoppedError) -> None:
+        self._stop = stop
+
+    def open(self) -> None:
+        raise self._stop
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        """Nothing gets here but what has no records."""
+        return 0
+
+    @property
+    def waits(self) -> float:
+        """There is nothing to try."""
+        return 0.0
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
 def choose_ledger(
     job: Job, settings: KafkaSettings, ranges: Sequence[PartitionRange], delivery: Delivery
 ) -> Ledger | None:
@@ -147,57 +171,81 @@ def choose_ledger(
     return None if job.redrive is None else Ledger(job, job.redrive, ranges, settings.source, delivery)
 
 
-def choose_handler(
-    job: Job,
-    settings: KafkaSettings,
-    partition: int,
-    destination: Destination,
-    faults: FaultPolicy,
-    orders: YieldOrders,
-    ledger: Ledger | None,
-    limit: Limit,
-) -> Handler:
-    if job.redrive is None or ledger is None:
-        return _choose_inner(job, settings, partition, destination, faults, orders, limit)
-    if job.redrive.target == "source":
-        inner: Handler = CopyHandler(back_to_source(job.pipeline, destination.delivery), faults)
-    else:
-        inner = _choose_inner(job, settings, partition, destination, faults, orders, limit)
-    return RedriveHandler(job, job.redrive, inner, ledger, destination.delivery)
+class Handlers:
+    """Makes the handlers of a worker's ranges.
 
+    The segments are imported once for all of them. What an import came to stays: a second one may well come to
+    something else, and segments that take batches would be called with records.
+    """
 
-def _choose_inner(
-    job: Job,
-    settings: KafkaSettings,
-    partition: int,
-    destination: Destination,
-    faults: FaultPolicy,
-    orders: YieldOrders,
-    limit: Limit,
-) -> Handler:
-    if not job.pipeline.segments:
-        return CopyHandler(destination, faults)
-    paths, at_once = job.pipeline.segments, job.pipeline.partitions.max_in_flight_per_partition
-    origin, retries = Origin.of(job), Retries(job.pipeline.retry, orders)
-    with limit.step(f"the import of the segments {', '.join(paths)}"):
-        is_batched = has_batches(paths)
-    with limit.step(f"the import of the segments {', '.join(paths)}"):
-        is_awaited = has_async(paths)
-    context = (SegmentContext if is_batched or not (is_awaited or at_once > 1) else ConcurrentContext)(
-        job.plan.run_key,
-        job.plan.topic,
-        partition,
-        logging.getLogger("kpipe.segments"),
-        destination_topic=job.pipeline.destination.topic,
-        source_registry=settings.source_registry,
-        destination_registry=settings.destination_registry,
-    )
-    if is_batched:
-        return BatchHandler(StageChain(paths, context, origin, limit), destination, faults, retries, origin)
-    if is_awaited:
-        crew: Crew = Coroutines(paths, context, retries, origin, orders, at_once, limit)
-        return ConcurrentHandler(crew, destination, faults, retries)
-    if at_once > 1:
-        crew = Threads(SegmentChain(paths, context, limit), retries, origin, orders, at_once)
-        return ConcurrentHandler(crew, destination, faults, retries)
-    return SegmentHandler(SegmentChain(paths, context, limit), destination, faults, retries, origin, orders)
+    def __init__(
+        self,
+        job: Job,
+        settings: KafkaSettings,
+        ranges: Sequence[PartitionRange],
+        destination: Destination,
+        faults: FaultPolicy,
+        orders: YieldOrders,
+        limit: Limit,
+    ) -> None:
+        self._job, self._settings = job, settings
+        self._destination, self._faults = destination, faults
+        self._orders, self._limit = orders, limit
+        self._ledger = choose_ledger(job, settings, ranges, destination.delivery)
+
+    def choose(self, partition: int, ends: str | None = None) -> Handler:
+        """The one of this partition.
+
+        :param ends: why the partition is given up before a record is read, if it is. Nothing is imported then: that may
+            be what has ended the workers before.
+        """
+        job, redrive = self._job, self._job.redrive
+        if ends is not None:
+            return StoppingHandler(PartitionStoppedError(ends))
+        if redrive is None or self._ledger is None:
+            return self._choose_inner(partition)
+        if redrive.target == "source":
+            inner: Handler = CopyHandler(back_to_source(job.pipeline, self._destination.delivery), self._faults)
+        else:
+            inner = self._choose_inner(partition)
+        return RedriveHandler(job, redrive, inner, self._ledger, self._destination.delivery)
+
+    def _choose_inner(self, partition: int) -> Handler:
+        job, destination, faults = self._job, self._destination, self._faults
+        orders, limit, segments = self._orders, self._limit, self._segments
+        if isinstance(segments, PartitionStoppedError):
+            return StoppingHandler(segments)
+        if not segments:
+            return CopyHandler(destination, faults)
+        paths, at_once = job.pipeline.segments, job.pipeline.partitions.max_in_flight_per_partition
+        origin, retries = Origin.of(job), Retries(job.pipeline.retry, orders)
+        is_batched, is_awaited = has_batches(segments), has_async(segments)
+        context = self._context(partition, is_concurrent=not is_batched and (is_awaited or at_once > 1))
+        if is_batched:
+            return BatchHandler(StageChain(paths, context, origin, limit), destination, faults, retries, origin)
+        if is_awaited:
+            crew: Crew = Coroutines(paths, context, retries, origin, orders, at_once, limit)
+            return ConcurrentHandler(crew, destination, faults, retries)
+        if at_once > 1:
+            crew = Threads(SegmentChain(paths, context, limit), retries, origin, orders, at_once)
+            return ConcurrentHandler(crew, destination, faults, retries)
+        return SegmentHandler(SegmentChain(paths, context, limit), destination, faults, retries, origin, orders)
+
+    @cached_property
+    def _segments(self) -> Sequence[Any] | PartitionStoppedError:
+        """What their import paths name, or why they cannot be imported: no partition stops before it has a record."""
+        try:
+            return [find_segment(path, self._limit) for path in self._job.pipeline.segments]
+        except PartitionStoppedError as stop:
+            return stop
+
+    def _context(self, partition: int, is_concurrent: bool) -> SegmentContext:
+        return (ConcurrentContext if is_concurrent else SegmentContext)(
+            self._job.plan.run_key,
+            self._job.plan.topic,
+            partition,
+            logging.getLogger("kpipe.segments"),
+            destination_topic=self._job.pipeline.destination.topic,
+            source_registry=self._settings.source_registry,
+            destination_registry=self._settings.destination_registry,
+        )

@@ -34,7 +34,7 @@ from kpipe_engine.errors import (
 )
 from kpipe_engine.events import choose_events, without_events
 from kpipe_engine.fault_policy import choose_fault_policy
-from kpipe_engine.handlers import choose_handler, choose_ledger
+from kpipe_engine.handlers import Handlers
 from kpipe_engine.handling import KnownFaults
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
@@ -91,12 +91,13 @@ class PartitionWorker:
         destination = Destination(job.pipeline.destination, self.delivery)
         limit = choose_limit(job, self.whereabouts)
         faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery, limit), self.watch, limit)
-        ledger = choose_ledger(job, settings, ranges, self.delivery)
+        handlers = Handlers(job, settings, ranges, destination, faults, orders, limit)
         pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
 
         def lane_of(planned: PartitionRange) -> Lane:
-            handler = choose_handler(job, settings, planned.partition, destination, faults, orders, ledger, limit)
-            return Lane(planned, handler, pieces[planned.partition])
+            partition = planned.partition
+            ends = self.care.yields or self.care.stops.get(partition)
+            return Lane(planned, handlers.choose(partition, ends), pieces[partition])
 
         self.lanes = Lanes([lane_of(planned) for planned in ranges])
         self.recovery = Recovery(self.lanes, self.source, self.delivery, self.ownership, self.events, orders)

@@ -28,8 +28,7 @@ class SegmentChain:
     def open(self) -> None:
         """Import and open what is not open yet: a range without records opens nothing."""
         for path in self._paths[len(self._steps) :]:
-            with self._limit.step(f"the import of segment {path!r}"):
-                found = find_segment(path)
+            found = find_segment(path, self._limit)
             if not inspect.isclass(found):
                 self._steps.append((path, self._limit.around(found)))
                 continue
@@ -102,16 +101,17 @@ def as_records(result: Any) -> list[Record]:
     return records
 
 
-def find_segment(path: str) -> Any:
+def find_segment(path: str, limit: Limit = NO_LIMIT) -> Any:
     """What an import path names, if it can be a segment."""
     try:
-        found: Any = pkgutil.resolve_name(path)
+        with limit.step(f"the import of segment {path!r}"):
+            found: Any = pkgutil.resolve_name(path)
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
         raise PartitionStoppedError(
             f"segment {path!r} cannot be imported on the executor ({shown(error)}): "
-            "ship its module with py_files, or install it on the executors"
+            "mend its module, ship it with py_files, or install it on the executors, then run again"
         ) from error
     if not callable(found):
         raise PartitionStoppedError(f"segment {path!r} is a {type(found).__name__}, not a function or a class")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from airflow_provider_kpipe.record import Origin, SourceMessage
@@ -70,8 +70,9 @@ class StageChain:
 
     def open(self) -> None:
         """Import and open what is not open yet: a range without records opens nothing."""
-        groups = [] if self._stages else list(_grouped(self._paths))
-        if groups and has_async(self._paths):
+        found = [] if self._stages else [(path, find_segment(path, self._limit)) for path in self._paths]
+        groups = list(_grouped(found))
+        if has_async(segment for _path, segment in found):
             raise PartitionStoppedError(
                 f"the segments {', '.join(map(repr, self._paths))} are in part `async def` and in part take Arrow "
                 "batches, which cannot be combined: make two pipelines of them, or let the batch segment wait by itself"
@@ -119,19 +120,16 @@ class StageChain:
         return BatchStage(path, call, options, self._context, gives_rows)
 
 
-def has_batches(paths: Sequence[str]) -> bool:
-    """Whether any segment takes batches. What cannot be imported is said when the chain opens."""
-    try:
-        return any(batch_options(find_segment(path)) for path in paths)
-    except PartitionStoppedError:
-        return False
+def has_batches(segments: Iterable[Any]) -> bool:
+    """Whether any of them takes batches."""
+    return any(map(batch_options, segments))
 
 
-def _grouped(paths: Sequence[str]) -> Iterator[tuple[list[str], BatchOptions | None]]:
+def _grouped(found: Sequence[tuple[str, Any]]) -> Iterator[tuple[list[str], BatchOptions | None]]:
     """Each batch segment by itself, and the record segments between them together."""
     records: list[str] = []
-    for path in paths:
-        options = batch_options(find_segment(path))
+    for path, segment in found:
+        options = batch_options(segment)
         if options is None:
             records.append(path)
             continue

@@ -18,6 +18,7 @@ from airflow_provider_kpipe.sandbox import SandboxBroker
 
 # Long enough for a worker to be at its records by then.
 UNTIL_THE_DEADLINE = 10.0
+LONG_ENOUGH_TO_STORE = 5.0
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
@@ -72,13 +73,32 @@ def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on
     assert ids(bench, bench.output) == list(range(10))
 
 
-def test_a_worker_that_cannot_even_say_so_ends_the_task(broker: SandboxBroker) -> None:
+def test_a_worker_that_has_not_imported_its_segments_by_then_is_ended_and_its_partition_is_named(
+    broker: SandboxBroker,
+) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["never_kit:never"])
     fill(bench.bootstrap, bench.topic, [Sent()])
     plan = bench.plan()
+    # Nobody but the supervisor ends it: there is no segment_timeout.
+    job = bench.attempt(plan, deadline=time.time(), grace_seconds=LONG_ENOUGH_TO_STORE)
+
+    (done,), said = work_in_task(bench, plan, job=job)
+
+    assert (done["state"], done["stored"]) == ("yielded", 0), said
+    assert "the worker was still busy with no record" in done["reason"]
+    with Positions(bench.settings) as positions:
+        assert [each.reason for each in positions.progress(plan)] == [done["reason"]]
+
+
+def test_a_worker_that_cannot_even_say_so_ends_the_task(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, [Sent()])
+    plan = bench.plan()
     job = bench.attempt(plan, deadline=time.time(), grace_seconds=1.0)
+    # It can tell nobody.
+    cut_off = replace(bench, bootstrap="localhost:1")
     with pytest.raises(AssertionError) as failed:
-        work_in_task(bench, plan, job=job)
+        work_in_task(cut_off, plan, job=job)
     # Nothing is raised over it while the task ends.
     _, of_its_kind, last = str(failed.value).rpartition("kpipe_engine.errors.WorkerDiedError: ")
     assert of_its_kind

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS, CULPRIT = 60, 41
@@ -101,6 +104,48 @@ def work_beside_a_neighbour(bench: Bench) -> tuple[dict[str, Any], str]:
     odd = [each for each in ids(bench, bench.output) if each % 2]
     assert odd == list(range(1, RECORDS, 2))
     return one, said
+
+
+def test_an_import_that_cannot_be_interrupted_stops_all_partitions_by_name(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPIPE_TEST_IMPORT_FATE", "hang")
+    bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, segments=["importing_kit:one"])
+    fill_two(bench)
+    plan = bench.plan()
+
+    done, said = work_in_task(bench, plan, job=bench.attempt(plan, grace_seconds=LONGER))
+
+    assert [(each["state"], each["stored"]) for each in done] == [("stopped", 0)] * 2, said
+    for each in done:
+        assert (
+            f"the import of segment 'importing_kit:one' had not come to its end within {LONGER:g} s" in each["reason"]
+        )
+    with Positions(bench.settings) as positions:
+        assert [each.reason for each in positions.progress(plan)] == [each["reason"] for each in done]
+
+
+def test_batches_whose_first_import_is_interrupted_are_no_records_after_the_second_one(
+    broker: SandboxBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPIPE_TEST_IMPORT_FATE", "sleep")
+    monkeypatch.setenv("KPIPE_TEST_IMPORT_MARK", str(tmp_path / "imported"))
+    monkeypatch.delitem(sys.modules, "importing_kit", raising=False)
+    spec = {"segments": ["importing_kit:many"], "max_dead_letter_ratio": None}
+    bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, **spec)
+    fill_two(bench)
+    plan = bench.plan()
+    planned = bench.worker(plan, 0, 1, job=bench.attempt(plan, grace_seconds=0.5))
+
+    done = planned.run()
+
+    assert [(each.state, each.next_offset) for each in done] == [("stopped", 0)] * 2
+    for each in done:
+        assert "segment 'importing_kit:many' cannot be imported on the executor" in (each.reason or "")
+        assert "no answer within 0.5 s" in (each.reason or "")
+    assert read_all(bench.bootstrap, bench.dead) == []
+    assert [each.complete for each in bench.work(plan)] == [True, True]
+    assert sorted(ids(bench, bench.output)) == list(range(RECORDS))
 
 
 @pytest.mark.parametrize("name", ["OpensNever", "OpensNeverInC"])

@@ -15,6 +15,7 @@ from topics import Seen, Sent, committed, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS, PARTITIONS = 4_000, 4
@@ -189,6 +190,25 @@ def test_segments_that_kill_their_worker_when_they_open_stop_the_partition_and_n
     (progress,), _ = work_in_task(bench, bench.plan())
     assert (progress["state"], progress["stored"]) == ("stopped", 0)
     assert "was killed by SIGSEGV while it had no record in hand" in progress["reason"]
+    assert read_all(bench.bootstrap, bench.dead) == []
+
+
+def test_segments_that_kill_their_worker_when_they_are_imported_stop_all_partitions_by_name(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KPIPE_TEST_IMPORT_FATE", "segfault")
+    bench = Bench.make(broker.bootstrap_servers, 2, segments=["importing_kit:one"])
+    fill(bench.bootstrap, bench.topic, with_fates({}, 10, 2))
+    plan = bench.plan()
+
+    done, said = work_in_task(bench, plan)
+
+    assert [(each["state"], each["stored"]) for each in done] == [("stopped", 0)] * 2, said
+    for each in done:
+        assert "was killed by SIGSEGV while it had no record in hand" in each["reason"]
+        assert "importing_kit:one was imported or opened" in each["reason"]
+    with Positions(bench.settings) as positions:
+        assert [each.reason for each in positions.progress(plan)] == [each["reason"] for each in done]
     assert read_all(bench.bootstrap, bench.dead) == []
 
 

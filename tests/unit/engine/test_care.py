@@ -118,7 +118,10 @@ def test_deaths_with_no_record_in_hand_stop_all_partitions_of_the_block(case: Ca
     case.note_death(DEATH, None, was_at_ease=False)
     assert case.is_given_up
     assert case.care.stops[1] == case.care.stops[2]
-    assert "while it had no record in hand" in case.care.stops[1]
+    assert (
+        "while it had no record in hand: its clients were opened, or orders:parse was imported or opened (3 times)"
+        in case.care.stops[1]
+    )
 
 
 def test_a_death_while_nothing_is_in_hand_has_less_fetched_from_there_until_a_batch_is_found(case: Case) -> None:
