@@ -106,4 +106,18 @@ MUTATIONS = (
         "self._others.look()",
         f"{U}/test_run_watch.py",
     ),
+    Mutation(
+        "handlers: a worker that has only to say that a partition stops imports its segments",
+        f"{E}/handlers.py",
+        "        if ends is not None:\n",
+        "        if False:\n",
+        f"{U}/test_handlers.py",
+    ),
+    Mutation(
+        "handlers: each partition tries an import again that has failed",
+        f"{E}/handlers.py",
+        "    @cached_property\n",
+        "    @property\n",
+        f"{U}/test_handlers.py",
+    ),
 )

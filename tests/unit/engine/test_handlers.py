@@ -356,7 +356,7 @@ def test_an_import_that_fails_once_stops_all_partitions_at_their_first_record_wh
 def test_for_a_partition_that_is_given_up_nothing_is_imported(
     choosing: Callable[..., Handlers], fate: Callable[[str], None], tmp_path: Path
 ) -> None:
-    fate("exit")
+    fate("fail")
     chosen = choosing("importing_kit:one")
     with pytest.raises(PartitionStoppedError, match="the worker died"):
         chosen.choose(0, "the worker died").open()
