@@ -8,13 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from jobs import wait_for
 from pipelines import Bench
 from redrives import order, redrive
 from topics import Sent, change_topic, fill, read_all
 
+from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.redrive import RedriveError
+from airflow_provider_kpipe.kafka import redrive_retention
 from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
@@ -97,6 +100,49 @@ def test_what_of_a_redrive_would_vanish_is_told_with_the_remedy(
     (text,) = told(caplog)
     assert "2 of 5 dead letters that would be redriven" in text
     assert "the broker would delete them; redrive with target='output'" in text
+
+
+def test_of_many_letters_no_more_are_looked_at_than_it_takes(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redrive_retention, "ENOUGH_LETTERS", 2)
+    bench = make(broker, 48, 1, 48, 48)
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
+    check(bench, target="source")
+    assert told(caplog)[0].startswith("1 of 2 dead letters, of 2 that were looked at, that would be redriven hold")
+
+
+def test_as_long_as_none_of_them_stays_more_are_looked_at(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redrive_retention, "ENOUGH_LETTERS", 2)
+    bench = make(broker, 48, 48, 48, 1, 48)
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
+    check(bench, target="source")
+    assert told(caplog)[0].startswith("3 of 4 dead letters, of 4 that were looked at, that would be redriven hold")
+    of_old_ones = Explicit({0: 3})
+    with pytest.raises(RedriveError, match="3 of 3 dead letters that would be redriven"):
+        check(bench, run_key="redrive-2", target="source", end=of_old_ones)
+
+
+def test_letters_that_have_expired_meanwhile_are_not_compared(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those of other partitions are; nobody knows of the others that they would not stay."""
+    bench = make(broker, partitions=2)
+    old = int(time.time() * 1000) - 48 * HOUR
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=old, partition=each) for each in (0, 0, 1, 1, 1)])
+    bench.work(bench.plan("run-2"))
+    change_topic(bench.bootstrap, bench.topic, KEEPS_A_DAY)
+    planned = order(bench, target="source")
+    gone, *_ = [each for each in planned.plan.ranges if len(each)]
+    admin = AdminClient({"bootstrap.servers": bench.bootstrap})
+    (deleted,) = admin.delete_records([TopicPartition(bench.dead, gone.partition, gone.end)]).values()
+    deleted.result(30)
+    check_redrive_retention(bench.settings, bench.pipeline, planned)
+    left = len(read_all(bench.bootstrap, bench.dead))
+    assert 0 < left < 5
+    assert f"{left} of {left} dead letters, of {left} that were looked at, that would be redriven" in told(caplog)[-1]
 
 
 def test_letters_that_stay_where_they_are_do_not_count(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:

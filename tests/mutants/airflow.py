@@ -53,15 +53,15 @@ MUTATIONS = (
     Mutation(
         "retention: a redrive of which nothing would be left is run",
         f"{PACKAGE}/kafka/redrive_retention.py",
-        "if beyond == written and",
-        "if beyond > written and",
+        "if beyond == written and seen",
+        "if beyond > written and seen",
         f"{B}/test_redrive_retention.py",
     ),
     Mutation(
         "retention: a record that goes back is as young as its letter",
         f"{PACKAGE}/kafka/redrive_retention.py",
-        "yield target, restored_timestamp(letter, written_at)",
-        "yield target, written_at",
+        "return target_topic(pipeline, redrive), restored_timestamp(letter, written_at)",
+        "return target_topic(pipeline, redrive), written_at",
         f"{B}/test_redrive_retention.py",
     ),
     Mutation(
