@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import IO
+from typing import IO, Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
@@ -37,12 +37,19 @@ _libc = ctypes.CDLL(None)
 def serve(
     job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: Whereabouts, trace: IO[bytes]
 ) -> None:
-    """Run the blocks that come through the pipe, until it ends. Nothing gets past here: the process ends instead."""
+    """Run the blocks that come through the pipe, until it ends, and name the clusters that are silent for each None.
+
+    Nothing gets past here: the process ends instead.
+    """
     try:
         _prepare(job, supervisor, trace)
         while True:
-            block, number, care = pipe.recv()
+            given = pipe.recv()
+            if given is None:
+                pipe.send_bytes(_answer([], silent_clusters(kafka)))
+                continue
             whereabouts.begin()
+            block, number, care = given
             _run(job, kafka, block, number, care, whereabouts, pipe.send_bytes)
             pipe.send_bytes(CLOSED)
     except EOFError:
@@ -68,7 +75,7 @@ def _run(
             done = [progress.to_json() for progress in worker.work()]
             silent = silent_clusters(kafka) if worker.met_silence else []
             # Before anything is closed: what is done is done, however segments close.
-            tell(json.dumps({"done": done, "silent": silent}).encode())
+            tell(_answer(done, silent))
         finally:
             worker.close()
 
@@ -79,6 +86,10 @@ def _run(
         return
     with ListeningOrders(job, kafka.source) as listening:
         work(listening)
+
+
+def _answer(done: list[dict[str, Any]], silent: list[str]) -> bytes:
+    return json.dumps({"done": done, "silent": silent}).encode()
 
 
 def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:

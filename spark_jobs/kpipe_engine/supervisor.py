@@ -68,6 +68,15 @@ class Child:
         with contextlib.suppress(BrokenPipeError):  # it has died, and is found dead
             self.pipe.send((block, number, care))
 
+    def ask(self) -> list[str]:
+        """Have it ask for the clusters at which nobody answers; none if it dies over that."""
+        with contextlib.suppress(BrokenPipeError):
+            self.pipe.send(None)
+        while not self.pipe.poll(LOOK_SECONDS) and not self.has_died:
+            pass
+        said = self.said()
+        return [] if said is None else Answer(**json.loads(said)).silent
+
     @property
     def has_died(self) -> bool:
         if self._status is None:
@@ -137,6 +146,7 @@ class Supervisor:
     def run(self, task: Task, number: int) -> Iterator[dict[str, Any]]:
         waiting = deque(Case(block, self._component, self._job.pipeline.worker_memory_mb) for block in task.blocks)
         at_work: dict[Connection, tuple[Child, Case]] = {}
+        self._ask_again()
         try:
             while waiting or at_work:
                 if self._unanswered >= MOST_UNANSWERED:
@@ -164,6 +174,17 @@ class Supervisor:
             for child, _ in at_work.values():
                 child.end()
 
+    def _ask_again(self) -> None:
+        """Give a later task another chance if all clusters answer by now; meanwhile healthy hosts take other tasks."""
+        if self._unanswered < MOST_UNANSWERED:
+            return
+        child = self._free_child()
+        silent = child.ask()
+        # One that has died over the question is thrown away by whoever wants to give it a block.
+        self._idle.append(child)
+        if not silent:
+            self._note_silence(silent)
+
     def _note_silence(self, clusters: list[str]) -> None:
         self._unanswered = self._unanswered + 1 if clusters else 0
         self._silent = ", ".join(clusters)
@@ -186,11 +207,14 @@ class Supervisor:
             self._idle.pop().end()
 
     def _begin(self, case: Case, number: int, at_work: dict[Connection, tuple[Child, Case]]) -> None:
-        while self._idle and self._idle[-1].has_died:
-            self._idle.pop().end()
-        child = self._idle.pop() if self._idle else Child(self._job, self._kafka)
+        child = self._free_child()
         child.give(case.block, number, case.care)
         at_work[child.pipe] = child, case
+
+    def _free_child(self) -> Child:
+        while self._idle and self._idle[-1].has_died:
+            self._idle.pop().end()
+        return self._idle.pop() if self._idle else Child(self._job, self._kafka)
 
     def _end_if_late(self, case: Case, child: Child) -> bool:
         # Before it is disturbed: the signal may wake it up.

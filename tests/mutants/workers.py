@@ -16,6 +16,13 @@ MUTATIONS = (
         f"{U}/test_supervisor.py",
     ),
     Mutation(
+        "supervisor: a host that reaches its cluster again tries nothing more",
+        f"{E}/supervisor.py",
+        "        if not silent:\n            self._note_silence(silent)\n",
+        "",
+        f"{U}/test_supervisor.py",
+    ),
+    Mutation(
         "supervisor: a cluster that answers again has no other chance",
         f"{E}/supervisor.py",
         "self._unanswered + 1 if clusters else 0",

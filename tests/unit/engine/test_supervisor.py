@@ -25,7 +25,9 @@ class Answering:
     """A process that answers at once: with the clusters at which nobody is, by partition."""
 
     silences: dict[int, list[str]]
+    silent_now: list[str]
     given: list[int]
+    asked: list[list[str]]
     has_died = False
     begun_at = float("inf")
     said = Child.said
@@ -42,6 +44,10 @@ class Answering:
         self._other_end.send_bytes(json.dumps({"done": done, "silent": silent}).encode())
         self._other_end.send_bytes(CLOSED)
 
+    def ask(self) -> list[str]:
+        self.asked.append(self.silent_now)
+        return self.silent_now
+
     def end(self) -> None:
         self.pipe.close()
         self._other_end.close()
@@ -56,6 +62,8 @@ def job_over(partitions: int) -> Job:
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
     monkeypatch.setattr(module, "Child", Answering)
     monkeypatch.setattr(Answering, "given", [], raising=False)
+    monkeypatch.setattr(Answering, "asked", [], raising=False)
+    monkeypatch.setattr(Answering, "silent_now", [], raising=False)
     made = Supervisor(job_over(1), KafkaSettings({"bootstrap.servers": ADDRESS}, {}))
     yield made
     made.close()
@@ -82,12 +90,32 @@ def test_a_cluster_that_is_silent_for_two_blocks_in_a_row_is_not_asked_for_the_o
         )
 
 
-def test_nor_in_the_next_task_of_the_same_worker(supervisor: Supervisor) -> None:
+def test_nor_in_the_next_task_of_the_same_worker_while_it_stays_silent(supervisor: Supervisor) -> None:
     run(supervisor, 0, silent={0, 1})
     run(supervisor, 1, silent={0, 1})
+    Answering.silent_now = [ADDRESS]
     (untried,) = run(supervisor, 2, silent=set())
     assert Answering.given == [0, 1]
+    assert Answering.asked == [[ADDRESS]]
     assert untried["reason"].startswith("not tried: ")
+
+
+def test_a_cluster_that_answers_a_later_task_gets_its_blocks(supervisor: Supervisor) -> None:
+    run(supervisor, 0, 1, 2, silent={0, 1, 2})
+    done = run(supervisor, 3, 4, silent={4})
+    assert Answering.asked == [[]]
+    assert Answering.given == [0, 1, 3, 4]
+    assert [(each["partition"], each["state"]) for each in done] == [(3, "complete"), (4, "stopped")]
+    # It begins anew, and is asked once for each task.
+    run(supervisor, 5, 6, silent={5, 6})
+    assert Answering.given == [0, 1, 3, 4, 5]
+    assert Answering.asked == [[]]
+
+
+def test_as_long_as_it_answers_nobody_asks(supervisor: Supervisor) -> None:
+    run(supervisor, 0, 1, silent={1})
+    run(supervisor, 2, silent=set())
+    assert Answering.asked == []
 
 
 def test_one_block_that_is_answered_gives_hope_to_all(supervisor: Supervisor) -> None:
