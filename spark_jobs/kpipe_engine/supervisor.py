@@ -259,7 +259,7 @@ class Supervisor:
         else:
             at = child.whereabouts.at or child.whereabouts.reading
             said = case.note_death(child.death, at, child.whereabouts.is_at_ease)
-        log.warning("%s", said)
+        log.warning("%s\n%s", said, child.trace)
 
 
 def _heard(at_work: dict[Connection, tuple[Child, Case]]) -> list[Connection]:

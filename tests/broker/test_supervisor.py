@@ -187,9 +187,11 @@ def test_segments_that_kill_their_worker_when_they_open_stop_the_partition_and_n
 ) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["deadly_kit:DeadlyOpening"], chunk_records=chunk_records)
     fill(bench.bootstrap, bench.topic, with_fates({}, 10, 1))
-    (progress,), _ = work_in_task(bench, bench.plan())
+    (progress,), said = work_in_task(bench, bench.plan())
     assert (progress["state"], progress["stored"]) == ("stopped", 0)
     assert "was killed by SIGSEGV while it had no record in hand" in progress["reason"]
+    # Where it was, as the reason promises of the log.
+    assert re.search(r"in open\b", said), said
     assert read_all(bench.bootstrap, bench.dead) == []
 
 
