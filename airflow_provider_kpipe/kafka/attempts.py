@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.standing import committed_beyond, is_superseded
+from airflow_provider_kpipe.contract.standing import Held, committed_beyond, is_superseded
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.sequence import draw_number
+from airflow_provider_kpipe.kafka.truncation import refuse_truncated
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +40,18 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
                 f"group {plan.working_group!r} was moved in partition {planned.partition} since the plan was made, and "
                 f"a newer run has gone on from there to {at.offset}: start a new run"
             )
+    further = committed_beyond(plan, held)
+    _check_not_truncated(positions, plan, held, further)
     number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
-    return Attempt(number, committed_beyond(plan, held))
+    return Attempt(number, further)
+
+
+def _check_not_truncated(
+    positions: Positions, plan: Plan, held: Mapping[int, Held], further: Mapping[int, int]
+) -> None:
+    """Refuse to go on where the checkpoint of an older plan has come since: its log may have been cut before this one
+    was made."""
+    planned = {each.partition: each.leader_epoch for each in plan.ranges}
+    epochs = {each: held[each].leader_epoch for each in further}
+    asked = {at: (further[at], epochs[at]) for at in further if epochs[at] not in (NO_EPOCH, planned[at])}
+    refuse_truncated(positions.cluster, plan.working_group, plan.topic, asked)

@@ -16,7 +16,7 @@ from airflow_provider_kpipe.kafka.facts import facts_of
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.kafka.sequence import draw_number
-from airflow_provider_kpipe.kafka.truncation import truncated
+from airflow_provider_kpipe.kafka.truncation import refuse_truncated
 from airflow_provider_kpipe.kafka.windows import check_inside_log
 
 
@@ -55,11 +55,11 @@ def make_plan(
     number = 0 if dry_run else draw_number(settings, working_group, topic.name, above=highest)
     ranges = plan_ranges(wishes, snapshot, number)
     check_inside_log(settings, topic, source.isolation_level, wishes, ranges)
-    if wishes.continues_group:
+    publishes = publish and not wishes.continues_group
+    if publishes or wishes.continues_group:
         check_not_truncated(positions.cluster, group, snapshot, ranges)
     if pipeline.partitions.relaxed:
         ranges = cut(ranges, len(topic.partitions), metadata_bytes)
-    publishes = publish and not wishes.continues_group
     if publishes:
         check_publishing(group, snapshot, ranges)
     return Plan(
@@ -120,16 +120,13 @@ def check_not_truncated(cluster: Cluster, group: str, snapshot: Snapshot, ranges
     """Refuse to go on from an offset that a partition's leader knows nothing of: it has lost records since."""
     asked = {}
     for planned in ranges:
-        epoch = snapshot.standing(planned.partition).leader_epoch
+        # Also where a run of its own is to be published: it takes the group on from there.
+        standing = snapshot.standing(planned.partition)
+        at = max(standing.next_offset or 0, snapshot.earliest[planned.partition])
         # Where the leader is the one that had the records, none is lost.
-        if epoch not in (NO_EPOCH, planned.leader_epoch) and planned.start > 0:
-            asked[planned.partition] = (planned.start, epoch)
-    for partition, lost in truncated(cluster, group, snapshot.topic, asked).items():
-        raise PlanError(
-            f"partition {partition} of {snapshot.topic!r} was truncated by an unclean election: the group stands at "
-            f"{asked[partition][0]}, and the leader that is there now does not know what lay before it ({lost}). "
-            "Records may be lost, and others may have taken their offsets: reset the group to where it should go on"
-        )
+        if standing.leader_epoch not in (NO_EPOCH, planned.leader_epoch) and at > 0:
+            asked[planned.partition] = (at, standing.leader_epoch)
+    refuse_truncated(cluster, group, snapshot.topic, asked)
 
 
 def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
+from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.bounds import let_go
 from airflow_provider_kpipe.kafka.cluster import Cluster
 
@@ -53,6 +54,16 @@ def truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tupl
         about = f"whether partitions {partitions} of {topic!r} still hold what lay before the group's offsets"
         raise cluster.failure(KafkaError(KafkaError._TIMED_OUT), about)
     return found
+
+
+def refuse_truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tuple[int, int]]) -> None:
+    """Raise an error that names the first partition that was truncated, if one was."""
+    for partition, lost in truncated(cluster, group, topic, asked).items():
+        raise PlanError(
+            f"partition {partition} of {topic!r} was truncated by an unclean election: the group stands at "
+            f"{asked[partition][0]}, and the leader that is there now does not know what lay before it ({lost}). "
+            "Records may be lost, and others may have taken their offsets: reset the group to where it should go on"
+        )
 
 
 def _answers(consumer: Consumer, silent: set[int], seconds: float) -> tuple[dict[int, str], set[int]]:

@@ -242,16 +242,20 @@ def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginn
     assert [each for each in ids(bench) if each >= 100] == list(range(100, 130))
 
 
+def of_epoch(plan: Plan, epoch: int) -> Plan:
+    """The plan as if it had been made under another leader."""
+    return dataclasses.replace(
+        plan, ranges=tuple(dataclasses.replace(each, leader_epoch=epoch) for each in plan.ranges)
+    )
+
+
 def test_a_log_that_was_cut_and_has_grown_again_stops_by_name(broker: SandboxBroker) -> None:
     """What is stored says that another leader had the records: one that the broker knows nothing of."""
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
     first = bench.plan(run_key="one")
-    elsewhere = dataclasses.replace(
-        first, ranges=tuple(dataclasses.replace(each, leader_epoch=7) for each in first.ranges)
-    )
     bench.work(first)
-    bench.checkpoint(elsewhere)
+    bench.checkpoint(of_epoch(first, 7))
     delete_group(bench, progress_group_of(bench.pipeline.group))
     fill(bench.bootstrap, bench.topic, numbered(10, start=10))
 
@@ -260,11 +264,34 @@ def test_a_log_that_was_cut_and_has_grown_again_stops_by_name(broker: SandboxBro
     # And where that is found out after the plan: by the worker.
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10})
     made = bench.plan(run_key="three")
-    cut = dataclasses.replace(made, ranges=tuple(dataclasses.replace(each, leader_epoch=7) for each in made.ranges))
-    (stopped,) = bench.work(cut)
+    (stopped,) = bench.work(of_epoch(made, 7))
     assert stopped.state == "stopped"
     assert "the topic was truncated or re-created (" in (stopped.reason or "")
     assert ids(bench) == list(range(10))
+
+
+def test_a_published_window_does_not_hide_that_a_log_was_cut_below_it(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    first = bench.plan(run_key="one")
+    bench.work(first)
+    bench.checkpoint(of_epoch(first, 7))
+    delete_group(bench, progress_group_of(bench.pipeline.group))
+    fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+    window = {"start": Explicit({0: 10}), "end": Explicit({0: 15})}
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* stands at 10"):
+        bench.plan(run_key="window", publish=True, **window)
+    assert bench.plan(run_key="own", **window).pending
+
+
+def test_so_does_an_attempt_behind_the_late_checkpoint_of_an_older_plan(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
+    bench.work(older)
+    bench.checkpoint(of_epoch(older, 7))
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* stands at 10"):
+        bench.attempt(newer)
 
 
 def test_a_topic_that_grows_changes_nobodys_writer(broker: SandboxBroker) -> None:

@@ -32,7 +32,7 @@ from airflow_provider_kpipe.contract.standing import (
     take_on,
 )
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka import planning
+from airflow_provider_kpipe.kafka import planning, truncation
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
 
 MEDDLING = ("reset", "reset", "delete_the_group", "forget_progress", "delete_records", "recreate_the_topic")
@@ -137,7 +137,7 @@ class Partitions(RuleBasedStateMachine):
 
     def _check_not_truncated(self, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(planning, "truncated", self._truncated)
+            patched.setattr(truncation, "truncated", self._truncated)
             planning.check_not_truncated(cast("Any", None), LIVE, snapshot, ranges)
 
     def _truncated(self, _cluster: object, _group: str, _topic: str, asked: Asked) -> dict[int, str]:
@@ -156,11 +156,9 @@ class Partitions(RuleBasedStateMachine):
         snapshot = topic.snapshot()
         ranges = plan_ranges(wishes, snapshot, number)
         own = f"{LIVE}.backfill.run-{number}"
-        if publish and log.is_cut_below(LIVE):
-            # Not seen: publishing takes the group to an end that the leader vouches for, behind what nobody has read.
-            return multiple()
         if publish:
             try:
+                self._check_not_truncated(snapshot, ranges)
                 planning.check_publishing(LIVE, snapshot, ranges)
             except PlanError:
                 return multiple()
@@ -196,7 +194,7 @@ class Partitions(RuleBasedStateMachine):
         log = topic.logs[planned.partition]
         committed = self._committed_beyond(plan, planned)
         if committed is not None and log.is_cut_below(plan.working_group):
-            # Not seen: a checkpoint of an older plan has come, since this one, to what an election had cut before.
+            # The attempt is refused: a checkpoint of an older plan has come, since this one, to what was cut before.
             return multiple()
         if log.is_forgotten and (group.committed is None or group.committed.mark is None):
             # Nothing is left that says what the run has done: whoever clears it asks for it again.

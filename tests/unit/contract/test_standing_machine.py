@@ -69,6 +69,12 @@ def test_a_reset_to_one_offset_is_seen_again_once_a_checkpoint_has_left_the_grou
     assert next_start(state) == 0
 
 
+def test_a_published_window_does_not_hide_that_the_log_was_cut_below_it(state: Partitions) -> None:
+    run_whole(state)
+    state.elect(where=0.5, more=4)
+    assert not isinstance(state.plan_a_window(first=8 / 12, length=4, publish=True), Plan)
+
+
 def test_a_window_that_was_published_is_not_published_again_once_the_group_is_deleted(state: Partitions) -> None:
     window = state.plan_a_window(first=0.0, length=3, publish=True)
     assert isinstance(window, Plan)
