@@ -15,8 +15,10 @@ def facts_of(
 ) -> dict[int, Facts]:
     """Read the group, what checkpoints remember of it, and what runs have stored."""
     asked = topic.partitions if partitions is None else partitions
-    committed = positions.group_offsets(group, topic.name, asked)
+    # First: a checkpoint commits both at once, and one that comes in between would look like a group that was put back
+    # since. The other way round, the group has its mark, which says all.
     published = positions.group_offsets(published_group_of(group), topic.name, asked)
+    committed = positions.group_offsets(group, topic.name, asked)
     stored = positions.stored(progress_group_of(group), topic.name, asked)
     return {
         each: Facts(
