@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import SegmentError
+from kpipe_engine.errors import NO_RECORDS_ERRORS, SegmentError
 from kpipe_engine.segments import SegmentChain, as_records
 from kpipe_engine.time_limit import NO_LIMIT, Limit
 
@@ -50,7 +50,7 @@ class AsyncSegmentChain(SegmentChain):
                 else:
                     several = as_records(result)
                     return [last for each in several for last in await self._run_awaiting(each, index + 1)]
-        except (SegmentError, KeyboardInterrupt, GeneratorExit):
+        except (SegmentError, *NO_RECORDS_ERRORS):
             raise
         except BaseException as error:
             raise SegmentError(path) from error

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kpipe_engine.errors import NO_RECORDS_ERRORS
+
 Result = TypeVar("Result")
 
 
@@ -26,7 +28,7 @@ def bisect_errors(
 
     A row that raises by itself has its error. An `indivisible` error is one of all rows it was raised over. With k
     rows that cannot pass there are at most 1 + 2 k log2(count) calls, log2 rounded up; those that succeed have each
-    other row once.
+    other row once. Several rows may be too much for the memory; where one by itself is, that is raised.
     """
     results: list[Result] = []
     errors: dict[int, BaseException] = {}
@@ -37,8 +39,11 @@ def bisect_errors(
             results.append(call(start, stop))
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # noqa: BLE001  # user code: whatever it raises is its row's error
-            if stop - start == 1 or isinstance(error, indivisible):
+        except BaseException as error:  # user code: whatever it raises is its row's error
+            is_alone = stop - start == 1
+            if is_alone and isinstance(error, NO_RECORDS_ERRORS):
+                raise
+            if is_alone or isinstance(error, indivisible):
                 errors.update(dict.fromkeys(range(start, stop), error))
             else:
                 middle = (start + stop) // 2

@@ -55,9 +55,12 @@ def serve(
     except EOFError:
         _leave(0)
     except BaseException:  # noqa: BLE001  # whatever gets past a worker, its supervisor has to know
-        trace.write(traceback.format_exc().encode())
-        trace.flush()
-        _leave(1)
+        try:
+            trace.write(traceback.format_exc().encode())
+            trace.flush()
+        finally:
+            # Also where there is no memory left to say why.
+            _leave(1)
 
 
 def _run(

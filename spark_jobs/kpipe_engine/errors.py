@@ -38,6 +38,9 @@ _FORBIDDEN = {
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
 )
+# What user code raises and no record is to blame for: somebody interrupts, or the process has no memory left, which may
+# have leaked over all records before. The process ends then, and a record that does that to the next one too is found.
+NO_RECORDS_ERRORS = (KeyboardInterrupt, GeneratorExit, MemoryError)
 # Nobody has answered.
 _SILENCE = frozenset(
     {

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import PartitionStoppedError, SegmentError, shown
+from kpipe_engine.errors import NO_RECORDS_ERRORS, PartitionStoppedError, SegmentError, shown
 from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 Process = Callable[[Record], Any]
@@ -70,7 +70,7 @@ class SegmentChain:
                 else:
                     several = as_records(result)
                     return [last for each in several for last in self.process(each, first)]
-        except (SegmentError, KeyboardInterrupt, GeneratorExit):
+        except (SegmentError, *NO_RECORDS_ERRORS):
             raise
         except BaseException as error:
             # Libraries have errors of their own beside Exception, and one record must not end the process.

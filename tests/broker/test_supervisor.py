@@ -24,6 +24,7 @@ CULPRIT = RECORDS - 99
 RELAXED = PartitionScaling("relax_ordering_within_partition", max_in_flight_per_partition=4)
 SEGMENTS = {
     "records": ({"segments": ["deadly_kit:deadly"]}),
+    "little memory": ({"segments": ["deadly_kit:deadly"], "worker_memory_mb": 512}),
     "batches": ({"segments": ["deadly_kit:deadly_batch"]}),
     "threads": ({"segments": ["deadly_kit:deadly"], "scaling": RELAXED}),
     "coroutines": ({"segments": ["deadly_kit:deadly_async"], "scaling": RELAXED}),
@@ -47,7 +48,7 @@ def ids(records: list[Seen]) -> list[int]:
     [
         ("records", "segfault"),
         ("records", "exit"),
-        ("records", "eat"),
+        ("little memory", "eat"),
         ("batches", "segfault"),
         ("threads", "exit"),
         ("coroutines", "segfault"),
@@ -65,12 +66,13 @@ def test_a_record_that_ends_its_worker_is_found_and_all_others_pass(
     assert [each["state"] for each in done] == ["complete"] * PARTITIONS, said
     (letter,) = read_all(bench.bootstrap, bench.dead)
     assert (letter.key, letter.value) == (sent[CULPRIT].key, sent[CULPRIT].value)
-    if fate == "eat" and letter.header("kpipe-fault-kind") == "segment":
-        assert letter.header("kpipe-fault-exception") == "MemoryError"
-    else:
-        expected = {"segfault": "was killed by SIGSEGV", "exit": "ended with exit code 3", "eat": "was killed by SIG"}
-        assert letter.header("kpipe-fault-kind") == "crash"
-        assert expected[fate] in letter.header("kpipe-fault-message")
+    expected = {
+        "segfault": "was killed by SIGSEGV",
+        "exit": "ended with exit code 3",
+        "eat": "exit code 1 (MemoryError)",
+    }
+    assert letter.header("kpipe-fault-kind") == "crash"
+    assert expected[fate] in letter.header("kpipe-fault-message")
     written = ids(read_all(bench.bootstrap, bench.output))
     others = [each for each in range(RECORDS) if each != CULPRIT]
     assert (written if delivery == "exactly_once" else sorted(set(written))) == others
@@ -224,6 +226,22 @@ def test_a_crash_that_comes_of_no_record_ends_after_a_stated_number_of_them(brok
     assert "the worker died 10 times" in progress["reason"]
     assert len(re.findall("its worker was killed by SIGSEGV", said)) == 10
     assert ids(read_all(bench.bootstrap, bench.output)) == list(range(progress["stored"]))
+
+
+@pytest.mark.parametrize(
+    ("segment", "megabytes"), [("Leaks", 512), ("leaks_in_batches", 2_048)], ids=["records", "batches"]
+)
+def test_memory_that_leaks_is_no_records_fault(broker: SandboxBroker, segment: str, megabytes: int) -> None:
+    spec = {"segments": [f"deadly_kit:{segment}"], "worker_memory_mb": megabytes, "chunk_records": 50}
+    bench = Bench.make(broker.bootstrap_servers, **spec)
+    fill(bench.bootstrap, bench.topic, with_fates({}, 160, 1))
+
+    (progress,), said = work_in_task(bench, bench.plan())
+
+    assert read_all(bench.bootstrap, bench.dead) == []
+    assert (progress["state"], progress["dead_lettered"]) == ("complete", 0), said
+    assert ids(read_all(bench.bootstrap, bench.output)) == list(range(160))
+    assert "exit code 1 (MemoryError)" in said
 
 
 def test_a_choice_of_what_becomes_of_the_fault_that_kills_the_worker_too_stops_the_partition(

@@ -131,6 +131,26 @@ class DeadlyAfterMany:
         return record
 
 
+class Leaks:
+    """Keeps memory for each record, and never gives it back."""
+
+    def open(self, context: Any) -> None:
+        self.kept: list[bytearray] = []
+
+    def process(self, record: Any) -> Any:
+        self.kept.append(bytearray(4 * 1024 * 1024))
+        return record
+
+
+KEPT: list[bytearray] = []
+
+
+@batch_segment
+def leaks_in_batches(batch: Any) -> Any:
+    KEPT.extend(bytearray(8 * 1024 * 1024) for _ in range(batch.num_rows))
+    return batch
+
+
 def deadly_choice(fault: Any, record: Any) -> str:
     meet("segfault")
     return "skip"

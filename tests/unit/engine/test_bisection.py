@@ -95,9 +95,10 @@ def test_user_code_that_would_end_the_process_faults_its_row(error: BaseExceptio
     assert bisect_errors(1, leaves).errors == {0: error}
 
 
-def test_an_interruption_is_not_held_back() -> None:
-    def interrupted(start: int, stop: int) -> None:
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_what_is_no_rows_error_is_not_held_back(error: type[BaseException]) -> None:
+    def fails(start: int, stop: int) -> None:
+        raise error
 
-    with pytest.raises(KeyboardInterrupt):
-        bisect_errors(2, interrupted)
+    with pytest.raises(error):
+        bisect_errors(2, fails)

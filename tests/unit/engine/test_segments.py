@@ -223,8 +223,11 @@ class PanicError(BaseException):
     """As some libraries have, beside Exception."""
 
 
-@pytest.mark.parametrize(("raised", "becomes"), [(PanicError, SegmentError), (KeyboardInterrupt, KeyboardInterrupt)])
-def test_one_record_does_not_end_the_process_and_somebody_who_interrupts_does(
+@pytest.mark.parametrize(
+    ("raised", "becomes"),
+    [(PanicError, SegmentError), (KeyboardInterrupt, KeyboardInterrupt), (MemoryError, MemoryError)],
+)
+def test_one_record_does_not_end_the_process_and_who_interrupts_or_has_no_memory_left_does(
     user: User, record: Record, raised: type[BaseException], becomes: type[BaseException]
 ) -> None:
     def bad(record: Record) -> None:
