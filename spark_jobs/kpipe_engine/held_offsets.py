@@ -11,6 +11,13 @@ from kpipe_engine.errors import needing
 
 FIRST_WAIT_SECONDS = 0.5
 _NOT_FOUND_YET = (KafkaError._TIMED_OUT, KafkaError._WAIT_COORD)
+# A coordinator that has just come up, or moved, says so at once.
+_MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
+AGAIN_SECONDS = 0.1
 
 
 def held_offsets(
@@ -19,7 +26,7 @@ def held_offsets(
     """Read the offsets of the consumer's group; an error of a partition is raised as one of all.
 
     A client that may not find the group's coordinator goes on asking, and says so only beside: it is asked for longer
-    and longer, and listened to in between.
+    and longer, and listened to in between. A coordinator that moves is asked again until it has settled.
     """
     topic = asked[0].topic if asked else ""
     # What comes beside may be a record where the consumer reads some: listened to at the end, it is read again, because
@@ -32,6 +39,9 @@ def held_offsets(
                 answers = consumer.committed(list(asked), timeout=min(wait, left))
                 break
             except KafkaException as failure:
+                if left and failure.args[0].code() in _MOVING:
+                    time.sleep(min(AGAIN_SECONDS, left))
+                    continue
                 for event in consumer.consume(1, 0):
                     if (error := event.error()) is not None:
                         raise KafkaException(error) from failure

@@ -37,6 +37,7 @@ from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.broker import free_ports
 from kpipe_engine.clients import consumer_settings, log_error, reader_of
+from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.lone_fetch import fetch_alone
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.silence import silent_clusters
@@ -82,7 +83,7 @@ def test_a_broker_that_is_gone_is_tried_ever_less(gone: SandboxBroker) -> None:
         for each in tries
     ]
     consumer, producer = Consumer({**settings[0], "group.id": "readers"}), Producer(settings[1])
-    consumer.committed([TopicPartition("orders", 0)], timeout=30)
+    held_offsets(consumer, "readers", [TopicPartition("orders", 0)], 30)
     consumer.assign([TopicPartition("orders", 0, 0)])
     producer.produce("orders", b"x")
     assert producer.flush(30) == 0

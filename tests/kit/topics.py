@@ -13,6 +13,7 @@ from jobs import wait_for
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.topic_limits import topic_settings
+from kpipe_engine.held_offsets import held_offsets
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def committed(bootstrap: str, group: str, topic: str, partitions: int) -> dict[i
     """The offsets that a group holds, without those that it does not hold."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        answers = consumer.committed([TopicPartition(topic, each) for each in range(partitions)], timeout=30)
+        answers = held_offsets(consumer, group, [TopicPartition(topic, each) for each in range(partitions)], 30)
         return {answer.partition: answer.offset for answer in answers if answer.offset >= 0}
     finally:
         consumer.close()
@@ -184,7 +185,7 @@ def held(bootstrap: str, group: str, topic: str, partition: int = 0) -> TopicPar
     """What a group holds for a partition: an offset, and the metadata beside it."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=30)
+        (found,) = held_offsets(consumer, group, [TopicPartition(topic, partition)], 30)
         return found
     finally:
         consumer.close()

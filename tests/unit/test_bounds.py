@@ -48,6 +48,7 @@ NO_BOUNDS = {
     *("cluster.LONGEST_PAUSE_SECONDS", "cluster.LOOK_SECONDS", "crews.LOOK_SECONDS", "executors.LOOK_SECONDS"),
     *(
         "executors.SETTLED_SECONDS",
+        "held_offsets.AGAIN_SECONDS",
         "held_offsets.FIRST_WAIT_SECONDS",
         "job_run.LOOK_SECONDS",
         "lone_fetch.LOOK_SECONDS",

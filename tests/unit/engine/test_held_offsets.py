@@ -45,6 +45,33 @@ def test_a_slow_broker_gets_longer_and_longer() -> None:
     assert searching.waits == [0.5, 1, 2, 4]
 
 
+@pytest.mark.parametrize("assigned", [False, True])
+@pytest.mark.parametrize("code", ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"])
+def test_a_coordinator_that_moves_is_asked_again(code: str, assigned: bool) -> None:
+    class Moving(Searching):
+        def committed(self, asked: Any, timeout: float) -> list[TopicPartition]:
+            self.waits.append(timeout)
+            if len(self.waits) > 3:
+                return [cast("TopicPartition", SimpleNamespace(offset=7, error=None))]
+            raise KafkaException(KafkaError(getattr(KafkaError, code)))
+
+        def consume(self, most: int, timeout: float) -> list[SimpleNamespace]:
+            raise AssertionError("a record that comes beside would be lost")
+
+    moving = Moving(assigned=assigned, told=None)
+    assert [each.offset for each in held_offsets(cast("Consumer", moving), "orders.kpipe", ASKED, 60)] == [7]
+
+
+def test_a_coordinator_that_never_settles_is_asked_no_longer_than_its_time() -> None:
+    class Moving(Searching):
+        def committed(self, asked: Any, timeout: float) -> list[TopicPartition]:
+            raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
+
+    with pytest.raises(KafkaException) as failure:
+        held_offsets(cast("Consumer", Moving(assigned=False, told=None)), "orders.kpipe", ASKED, 0.3)
+    assert failure.value.args[0].code() == KafkaError.NOT_COORDINATOR
+
+
 def test_where_records_may_come_beside_it_is_asked_once() -> None:
     searching = Searching(assigned=True, told=None)
     with pytest.raises(KafkaException):
