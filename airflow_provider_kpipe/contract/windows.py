@@ -1,10 +1,10 @@
-"""Windows of time: what lies between two moments."""
+"""Windows: what lies between a start and an end."""
 
 from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from airflow_provider_kpipe.contract.offsets import At, OffsetLimit
+from airflow_provider_kpipe.contract.offsets import At, Latest, OffsetLimit
 
 INTERVALS = (
     "a cron string as the schedule of a DAG gives each run a data interval without length: write "
@@ -15,6 +15,11 @@ INTERVALS = (
 
 def check_window(start: OffsetLimit, end: OffsetLimit) -> None:
     """Refuse a window that nothing can lie in."""
+    if isinstance(start, Latest):
+        raise ValueError(
+            "start='latest': a run ends at the end of the log as it is when the run is planned, so nothing would ever "
+            "be read: use 'committed-or-latest', by which a new group begins there, or a moment"
+        )
     if not isinstance(start, At) or not isinstance(end, At) or start.timestamp_ms < end.timestamp_ms:
         return
     if start == end:

@@ -179,14 +179,12 @@ def _start(wish: OffsetLimit, partition: int, standing: Standing, snapshot: Snap
     match wish:
         case Committed(otherwise):
             return _continued(otherwise, partition, standing, snapshot)
-        case Earliest():
-            return snapshot.earliest[partition]
-        case Latest():
-            return snapshot.latest[partition]
         case At(timestamp_ms):
             return _moment(timestamp_ms, partition, snapshot)
         case Explicit(offsets):
             return offsets[partition]
+        case _:
+            return snapshot.earliest[partition]
 
 
 def _moment(timestamp_ms: int, partition: int, snapshot: Snapshot) -> int:

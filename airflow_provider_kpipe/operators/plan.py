@@ -39,7 +39,7 @@ class KpipePlanOperator(BaseOperator):
 
     :param pipeline: what to run
     :param start: where to start: 'committed' (the default; 'committed-or-earliest', 'committed-or-latest' and
-        'committed-or-error' say what a partition without a committed offset means), 'earliest', 'latest', a moment,
+        'committed-or-error' say what a partition without a committed offset means), 'earliest', a moment,
         or an offset per partition
     :param end: where to end: 'latest', a moment, or an offset per partition
     :param partitions: only these partitions

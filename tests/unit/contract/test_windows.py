@@ -18,6 +18,12 @@ def test_swapped_moments_are_refused() -> None:
         check_window(NOON, At(5_000))
 
 
+@pytest.mark.parametrize("end", [Latest(), NOON, Explicit({0: 5})], ids=repr)
+def test_a_start_at_the_end_of_the_log_is_refused_with_what_to_write(end: OffsetLimit) -> None:
+    with pytest.raises(ValueError, match=r"start='latest': .* nothing would ever be read: use 'committed-or-latest'"):
+        check_window(Latest(), end)
+
+
 @pytest.mark.parametrize(
     ("start", "end"),
     [

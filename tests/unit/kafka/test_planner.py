@@ -95,7 +95,6 @@ def test_a_backfill_reads_again_what_runs_have_done_beyond_a_gap() -> None:
 STARTS: list[tuple[OffsetLimit, dict[int, tuple[int, int]]]] = [
     (Committed(), {0: (150, 200), 1: (20, 50), 2: (0, 0)}),
     (Earliest(), {0: (100, 200), 1: (0, 50), 2: (0, 0)}),
-    (Latest(), {0: (200, 200), 1: (50, 50), 2: (0, 0)}),
     (At(MOMENT), {0: (120, 200), 1: (10, 50), 2: (0, 0)}),
     (Explicit({0: 130, 1: 0}), {0: (130, 200), 1: (0, 50)}),
 ]

@@ -101,6 +101,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"start": "{'0': 5}"}, "a template gives JSON with `| tojson`"),
     ({"start": '{"0": -5}'}, "start has '0': -5"),
     ({"start": '{"0": 5, "0": 7}'}, "'0' is named twice, with 5 and with 7: keep one"),
+    ({"start": "latest"}, "start='latest': a run ends at the end of the log as it is when the run is planned"),
     ({"end": "committed"}, "end='committed': use 'latest'"),
     ({"end": "earliest"}, "end='earliest': use 'latest'"),
     ({"partitions": "0; 2"}, "partitions is '0;': a whole number is needed"),

@@ -36,7 +36,7 @@ def test_only_airflow_says_that_a_run_is_a_backfill(context: Any, backfills: boo
     assert is_backfill(context) is backfills
 
 
-@pytest.mark.parametrize("start", [Committed(), Earliest(), Latest(), Explicit({0: 5})], ids=repr)
+@pytest.mark.parametrize("start", [Committed(), Earliest(), Explicit({0: 5})], ids=repr)
 @pytest.mark.parametrize("end", [Latest(), Explicit({0: 9})], ids=repr)
 def test_a_backfill_reads_its_interval_whatever_the_pipeline_reads(start: OffsetLimit, end: OffsetLimit) -> None:
     wishes = Wishes(start, end, (0, 2), max_records=5, max_records_per_partition=2)
