@@ -28,6 +28,11 @@ LOCAL_DEFAULTS: Mapping[str, str] = {
 }
 # A second copy of a task would be fenced by the first, or fence it.
 FORCED: Mapping[str, str] = {"spark.speculation": "false"}
+# Of these, one goes above the property, and the other would take the driver away from its task.
+NOT_PROPERTIES: Mapping[str, str] = {
+    "spark.master": "the Spark connection says which master, as its host",
+    "spark.submit.deployMode": "kpipe's driver runs beside its Airflow task",
+}
 
 
 def spark_properties(master: str, spark_conf: Mapping[str, str]) -> dict[str, str]:
@@ -50,6 +55,9 @@ def check_spark_conf(spark_conf: Any) -> None:
     for name in FORCED:
         if name in spark_conf:
             raise ValueError(f"spark_conf sets {name!r}, which kpipe sets itself: remove it")
+    for name, why in NOT_PROPERTIES.items():
+        if name in spark_conf:
+            raise ValueError(f"spark_conf sets {name}={spark_conf[name]!r}: remove it, {why}")
 
 
 def write_properties(target: Path, properties: Mapping[str, str]) -> Path:

@@ -26,6 +26,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"submit_options": {"env_vars": "A=1"}}, "env_vars='A=1': use a dictionary"),
     ({"submit_options": "executor_memory=2g"}, "submit_options='executor_memory=2g': use a dictionary"),
     ({"spark_conf": {"spark.speculation": "true"}}, "spark_conf sets 'spark.speculation', which kpipe sets itself"),
+    ({"spark_conf": {"spark.submit.deployMode": "cluster"}}, "deployMode='cluster': remove it, kpipe's driver runs"),
+    ({"spark_conf": {"spark.master": "yarn"}}, "spark.master='yarn': remove it, the Spark connection says which"),
     ({"spark_conf": "spark.executor.memory=2g"}, "spark_conf='spark.executor.memory=2g': use a dictionary"),
     ({"py_files": "segments.py"}, "py_files='segments.py': use a list of paths"),
     ({"spark_conf": {3: "2g"}}, "spark_conf has the name 3: use a text"),
