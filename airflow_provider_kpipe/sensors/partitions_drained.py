@@ -116,6 +116,8 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
 
     def target(self) -> DrainTarget:
         source, plan = self.pipeline.source, self.plan()
+        if self.group_id is not None and not (isinstance(self.group_id, str) and self.group_id.strip()):
+            raise ValueError(f"group_id={self.group_id!r}: use the name of a consumer group, or leave it out")
         group, limit = self.pipeline.group, rendered(self.until)
         if plan is not None:
             group, limit = plan.group, Explicit({each.partition: each.end for each in plan.ranges})

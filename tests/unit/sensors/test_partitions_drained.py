@@ -122,6 +122,15 @@ def test_another_group_may_be_watched(sensor: Sensor, until: Any) -> None:
     assert sensor(until=until, group_id="audit").target().group == "audit"
 
 
+@pytest.mark.parametrize("group_id", ["", " ", 3], ids=repr)
+def test_a_group_without_a_name_is_not_taken_for_the_pipelines(sensor: Sensor, answer: Any, group_id: Any) -> None:
+    with pytest.raises(ValueError, match=r"group_id=.*: use the name of a consumer group, or leave it out"):
+        sensor(group_id=group_id)
+    with pytest.raises(AirflowFailException, match="use the name of a consumer group"):
+        waiting_for(sensor, group_id=group_id).poke({})
+    assert answer.asked == []
+
+
 def test_a_plan_over_another_topic_is_refused(sensor: Sensor, answer: Any) -> None:
     with pytest.raises(AirflowFailException, match="returns"):
         waiting_for(sensor, until=plan(topic="returns").to_json()).poke({})
