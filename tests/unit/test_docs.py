@@ -19,12 +19,44 @@ import pytest
 from docs_kit import GUIDE, MARKDOWN, PAGES, README, ROOT, all_arguments, anchors, links, prose, python_blocks, rows
 
 import airflow_provider_kpipe
+from airflow_provider_kpipe.contract.causes import MOST_CAUSES
+from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT, MESSAGE_BYTES, STACKTRACE_BYTES
+from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS
+from airflow_provider_kpipe.contract.policies import DeadLetterBudget
 from airflow_provider_kpipe.kafka.client_config import client_settings
 from airflow_provider_kpipe.kafka.letter_room import STORY_BYTES
+from airflow_provider_kpipe.kafka.redrive_preview import SAMPLES
+from airflow_provider_kpipe.kafka.redrive_retention import ENOUGH_LETTERS
 from airflow_provider_kpipe.operators.backfill_plan import backfill_params
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
+from airflow_provider_kpipe.spark.progress_log import MOST_SHOWN
 from airflow_provider_kpipe.task_group import kpipe_backfill_task_group, kpipe_task_group
+from kpipe_engine.care import MOST_DEATHS, MOST_DEATHS_OVER_NOTHING
+from kpipe_engine.clients import QUEUE_KBYTES
+from kpipe_engine.layout import MOST_AT_ONCE_IN_A_TASK
+from kpipe_engine.partition_worker import READ_RECORDS
+
+WORDS = {3: "three", 8: "eight", 10: "ten"}
+# What the guide says in numbers, and the numbers that it means.
+NUMBERS: list[tuple[str, str, tuple[int, ...]]] = [
+    ("faults.md", "Messages and stack traces are cut to {:,} and {:,} bytes", (MESSAGE_BYTES, STACKTRACE_BYTES)),
+    ("faults.md", "the attempt goes up (to {:,},", (LARGEST_COUNT,)),
+    ("faults.md", "is that share, from {} records on", (DeadLetterBudget.SMALLEST_SAMPLE,)),
+    ("faults.md", "in the midst of one where {:,} more have faulted than it allows", (DeadLetterBudget.FLOOD,)),
+    ("runs.md", "of more than {:,}, no more than it takes to find one that stays", (ENOUGH_LETTERS,)),
+    ("runs.md", "(over more than {} partitions, at the end only)", (MOST_SHOWN,)),
+    ("runs.md", "beside the {} MB that may be fetched ahead", (QUEUE_KBYTES // 1024,)),
+    ("runs.md", "Of records of such a batch that are read together, up to {:,},", (READ_RECORDS,)),
+    ("partitions.md", "a topic with up to {} partitions is cut into pieces", (MOST_WRITERS,)),
+]
+IN_WORDS: list[tuple[str, str, int]] = [
+    ("faults.md", "is looked for no longer than {} deaths", MOST_DEATHS),
+    ("faults.md", "while they are imported or open stop its partitions after {}.", MOST_DEATHS_OVER_NOTHING),
+    ("faults.md", "each partition that is worked on at once, up to {} in a task", MOST_AT_ONCE_IN_A_TASK),
+    ("faults.md", "of which exception and pipeline, and the first {}. Nothing is written", SAMPLES),
+    ("runs.md", "the {} most frequent kinds by themselves", MOST_CAUSES),
+]
 
 OURS: dict[str, Callable[..., Any]] = {
     "KafkaPipeline": airflow_provider_kpipe.KafkaPipeline,
@@ -167,6 +199,17 @@ def test_the_room_that_a_dead_letter_needs_is_as_it_is() -> None:
         " ".join((GUIDE / "faults.md").read_text().split()),
     )
     assert said == (f"{STORY_BYTES['raw']:,}", f"{STORY_BYTES['envelope']:,}")
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        *((page, said.format(*numbers)) for page, said, numbers in NUMBERS),
+        *((page, said.format(WORDS[number])) for page, said, number in IN_WORDS),
+    ],
+)
+def test_the_numbers_of_the_guide_are_as_they_are(page: str, said: str) -> None:
+    assert said in " ".join((GUIDE / page).read_text().split())
 
 
 def test_the_guide_is_linked_from_the_readme() -> None:

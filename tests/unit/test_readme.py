@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from datetime import timedelta
 from pathlib import Path
 
+import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
 from confluent_kafka import Message
 from docs_kit import README, ROOT, python_blocks
 
@@ -69,6 +72,17 @@ def test_what_one_looks_at_is_there(dag: DAG, orders: KafkaPipeline) -> None:
     assert f"airflow dags unpause {dag.dag_id}\n" in TEXT
     assert f"--group {orders.group}\n" in TEXT
     assert f"--topic {orders.destination.topic} " in TEXT
+
+
+def test_unpaused_it_runs_at_once_and_then_every_hour(dag: DAG) -> None:
+    assert "unpause it: it runs at once, and then every hour" in " ".join(TEXT.split())
+    scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    first = scheduled.next_dagrun_info(last_automated_run_info=None)
+    assert first is not None
+    second = scheduled.next_dagrun_info(last_automated_run_info=first)
+    assert second is not None
+    assert first.run_after <= pendulum.now("UTC")
+    assert second.run_after - first.run_after == timedelta(hours=1)
 
 
 def test_its_commands_are_targets() -> None:
