@@ -198,6 +198,13 @@ MUTATIONS = (
         f"{U}/test_windows.py",
     ),
     Mutation(
+        "windows: a run that begins where it ends is planned",
+        f"{C}/windows.py",
+        "if isinstance(start, Latest):",
+        "if start is Latest:",
+        f"{U}/test_windows.py",
+    ),
+    Mutation(
         "job file: others may read it",
         f"{C}/job_file.py",
         "os.O_EXCL, 0o600)",
