@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,8 @@ from airflow_provider_kpipe.contract.strict_json import Document
 
 CHECKPOINT_KEY = "checkpoint"
 """The XCom key of a checkpoint task's record, which is there also when the task fails."""
+COMMITTED_KEY = "committed"
+"""The XCom key of what checkpoint tasks remember of the pipeline's group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +69,22 @@ class Checkpoint(Document):
     @property
     def totals(self) -> Counts:
         return sum((each.counts for each in self.partitions), Counts())
+
+    @property
+    def committed(self) -> dict[int, int]:
+        """The offsets of the partitions in which the group stands somewhere."""
+        return {each.partition: each.committed for each in self.partitions if each.committed is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffsets(Document):
+    """Where a pipeline's group is known to have stood, which outlives what the broker keeps of a group.
+
+    A run with a group of its own leaves none, so that it does not hide those of the runs before it.
+    """
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    group: str
+    topic: str
+    offsets: Mapping[int, int]

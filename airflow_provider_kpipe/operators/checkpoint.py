@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
+from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, COMMITTED_KEY, Checkpoint, CommittedOffsets
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.operators.failures import failing_for_good
 from airflow_provider_kpipe.operators.frozen import record, recorded
-from airflow_provider_kpipe.operators.handover import push, read_plan
+from airflow_provider_kpipe.operators.handover import last_committed, push, read_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,12 +56,15 @@ class KpipeCheckpointOperator(BaseOperator):
                 raise AirflowSkipException("Dry run: nothing is committed")
             done = recorded(context, RECORD_KEY, plan)
             if done is not None:
+                self.remember(context, Checkpoint.from_json(done))
                 return push(context, CHECKPOINT_KEY, done)
             in_transactions = self.pipeline.delivery == "exactly_once"
             destination = KpipeHook(self.pipeline.destination_conn_id).get_conn() if in_transactions else None
             checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan, destination)
         self.report(checkpoint)
         document = push(context, CHECKPOINT_KEY, checkpoint.to_json())
+        with failing_for_good():
+            self.remember(context, checkpoint)
         if not checkpoint.complete:
             stopped = [each for each in checkpoint.partitions if not each.complete]
             # Trying the checkpoint again would not move the run.
@@ -73,6 +76,15 @@ class KpipeCheckpointOperator(BaseOperator):
         self.check_faults(checkpoint)
         record(context, RECORD_KEY, plan, document)
         return document
+
+    def remember(self, context: Context, checkpoint: Checkpoint) -> None:
+        """Keep where the pipeline's group stands, also in partitions that only earlier runs have read."""
+        if checkpoint.group != self.pipeline.group:
+            return
+        earlier = last_committed(context, self.task_id, self.pipeline)
+        known = CommittedOffsets(checkpoint.group, checkpoint.topic, {**earlier, **checkpoint.committed})
+        if known.offsets:
+            push(context, COMMITTED_KEY, known.to_json())
 
     def check_faults(self, checkpoint: Checkpoint) -> None:
         """A run that was read to its end is no success where hardly anything passed."""

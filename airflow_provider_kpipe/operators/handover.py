@@ -1,9 +1,11 @@
-"""What the tasks of one run have in common: its key, the plan that they hand on, and how they tell what they did."""
+"""What the tasks of a run have in common: its key, the plan, what is known of the group, and how they tell things."""
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_kpipe.contract.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.contract.clean_text import cleaned_json
 from airflow_provider_kpipe.contract.metadata import shortened
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
@@ -13,6 +15,8 @@ from airflow_provider_kpipe.kafka.plan_check import check_of_pipeline
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
 
 
 def run_key_of(context: Context) -> str:
@@ -33,6 +37,26 @@ def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
     plan = Plan.from_json(document)
     check_of_pipeline(plan, pipeline)
     return plan
+
+
+def last_committed(context: Context, task_id: str, pipeline: KafkaPipeline) -> dict[int, int]:
+    """Where the pipeline's group stood, as a checkpoint task knew it last in an earlier DAG run."""
+    # Without a map index, all earlier runs would come, as a list as soon as there are two. In a task group that is
+    # mapped, the checkpoint has the plan's own.
+    instance = context["ti"]
+    record = instance.xcom_pull(
+        task_ids=task_id,
+        key=COMMITTED_KEY,
+        include_prior_dates=True,
+        map_indexes=-1 if instance.map_index is None else instance.map_index,
+    )
+    if record is None:
+        return {}
+    found = CommittedOffsets.read_json(record, f"what {task_id!r} committed last")
+    if found is None:
+        log.warning("The XCom of %r does not say what was committed", task_id)
+        return {}
+    return dict(found.offsets) if (found.group, found.topic) == (pipeline.group, pipeline.source.topic) else {}
 
 
 def push(context: Context, key: str, document: dict[str, Any]) -> dict[str, Any]:

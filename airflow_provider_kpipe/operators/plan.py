@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
@@ -20,7 +19,7 @@ from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.kafka.retention import check_retention
 from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
 from airflow_provider_kpipe.operators.frozen import frozen
-from airflow_provider_kpipe.operators.handover import run_key_of
+from airflow_provider_kpipe.operators.handover import last_committed, run_key_of
 from airflow_provider_kpipe.operators.wishes import check_interval, is_backfill, of_interval, wishes_of
 from airflow_provider_kpipe.rendered import is_template
 
@@ -120,27 +119,10 @@ class KpipePlanOperator(BaseOperator):
         return plan
 
     def published(self, context: Context) -> dict[int, int]:
-        """What the last checkpoint of an earlier DAG run committed."""
+        """What earlier DAG runs have committed to the pipeline's group."""
         if self.checkpoint_task_id is None:
             return {}
-        # Without a map index, all earlier runs would come, as a list as soon as there are two. In a task group that is
-        # mapped, the checkpoint has the plan's own.
-        instance = context["ti"]
-        record = instance.xcom_pull(
-            task_ids=self.checkpoint_task_id,
-            key=CHECKPOINT_KEY,
-            include_prior_dates=True,
-            map_indexes=-1 if instance.map_index is None else instance.map_index,
-        )
-        if record is None:
-            return {}
-        checkpoint = Checkpoint.read_json(record, f"what {self.checkpoint_task_id!r} committed last")
-        if checkpoint is None:
-            self.log.warning("The XCom of %r holds no checkpoint", self.checkpoint_task_id)
-            return {}
-        if (checkpoint.group, checkpoint.topic) != (self.pipeline.group, self.pipeline.source.topic):
-            return {}
-        return {each.partition: each.committed for each in checkpoint.partitions if each.committed is not None}
+        return last_committed(context, self.checkpoint_task_id, self.pipeline)
 
     def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
         """What to read, whether to publish it, and whether this is a dry run."""

@@ -22,7 +22,7 @@ from airflow_provider_kpipe import (
     __version__,
 )
 from airflow_provider_kpipe.contract.causes import Cause
-from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, PartitionCheckpoint
+from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, CommittedOffsets, PartitionCheckpoint
 from airflow_provider_kpipe.contract.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
 from airflow_provider_kpipe.contract.details import Details, Told
@@ -131,6 +131,7 @@ DOCUMENTS: tuple[Document, ...] = (
         "orders",
         (PartitionCheckpoint(0, 5, 50, 17, False, "offset 17: no amount", COUNTS),),
     ),
+    CommittedOffsets("orders-v2", "orders", {0: 17, 3: 50}),
     StopRequest(13, "the task was stopped"),
     DrainTarget("orders-v2", "orders", "read_committed", {0: 50, 1: 0}, 1_769_860_800_000, (0, 1)),
     LedgerEntry(

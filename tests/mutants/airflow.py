@@ -128,6 +128,13 @@ MUTATIONS = (
         f"{U}/operators/test_checkpoint.py",
     ),
     Mutation(
+        "checkpoint task: a backfill hides where the group stood",
+        f"{PACKAGE}/operators/checkpoint.py",
+        "if checkpoint.group != self.pipeline.group:",
+        "if not checkpoint.group:",
+        f"{U}/operators/test_checkpoint.py",
+    ),
+    Mutation(
         "checkpoint task: it is skipped where the run failed",
         f"{PACKAGE}/operators/checkpoint.py",
         'super().__init__(**{"trigger_rule": TriggerRule.ALL_DONE, **kwargs})',

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,13 +11,19 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from task_state import TaskState
 
 from airflow_provider_kpipe.contract.causes import Cause
-from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
+from airflow_provider_kpipe.contract.checkpoint import (
+    CHECKPOINT_KEY,
+    COMMITTED_KEY,
+    Checkpoint,
+    CommittedOffsets,
+    PartitionCheckpoint,
+)
 from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.operators import checkpoint as module
-from airflow_provider_kpipe.operators.checkpoint import CHECKPOINT_KEY, KpipeCheckpointOperator
+from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
 
 MakePlan = Callable[..., Plan]
 Answer = Callable[[Any], None]
@@ -79,7 +86,7 @@ def test_what_was_published_is_recorded(
     answer(made)
     planned = plan((0, 10), (0, 10))
     assert execute(planned.to_json()) == made.to_json()
-    assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
+    assert context["ti"].pushed[CHECKPOINT_KEY] == made.to_json()
     assert published == [planned]
 
 
@@ -121,7 +128,7 @@ def test_a_run_that_stopped_half_way_is_recorded_and_then_fails_for_good(
         failure.value
     )
     assert "partition 1: offset 4: no dead-letter topic" in str(failure.value)
-    assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
+    assert context["ti"].pushed[CHECKPOINT_KEY] == made.to_json()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +149,7 @@ def test_a_run_that_came_to_its_end_with_hardly_a_record_passed_is_committed_and
     answer(made)
     with nullcontext() if said is None else pytest.raises(AirflowFailException, match=said):
         execute(plan((0, 60), (0, 60)).to_json())
-    assert context["ti"].pushed == {CHECKPOINT_KEY: made.to_json()}
+    assert context["ti"].pushed[CHECKPOINT_KEY] == made.to_json()
 
 
 def test_a_partition_without_a_reason_is_not_finished(execute: Any, plan: MakePlan, answer: Answer) -> None:
@@ -215,8 +222,43 @@ def test_a_complete_checkpoint_that_is_cleared_returns_its_record_and_publishes_
     answer(checkpoint(PartitionCheckpoint(0, 0, 10, 30, True, None, Counts())))
     context["ti"].pushed.clear()
     assert execute(plan((0, 10)).to_json()) == first.to_json()
-    assert context["ti"].pushed == {CHECKPOINT_KEY: first.to_json()}
+    assert context["ti"].pushed[CHECKPOINT_KEY] == first.to_json()
     assert len(published) == 1
+
+
+def test_it_remembers_where_the_group_stands_also_in_partitions_of_earlier_runs(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any
+) -> None:
+    context["ti"].pulled = {("checkpoint", COMMITTED_KEY): CommittedOffsets("orders", "orders", {0: 5, 7: 3}).to_json()}
+    answer(checkpoint(partition(0, 10), PartitionCheckpoint(1, 0, 10, None, True, None, Counts())))
+    execute(plan((0, 10), (0, 10)).to_json())
+    remembered = CommittedOffsets.from_json(context["ti"].pushed[COMMITTED_KEY])
+    assert remembered == CommittedOffsets("orders", "orders", {0: 10, 7: 3})
+
+
+def test_so_it_does_where_the_run_stopped_half_way_and_where_it_is_cleared(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any
+) -> None:
+    context["task_state_store"] = TaskState()
+    answer(checkpoint(partition(0, 4)))
+    with pytest.raises(AirflowFailException):
+        execute(plan((0, 10)).to_json())
+    assert context["ti"].pushed[COMMITTED_KEY]["offsets"] == {"0": 4}
+    answer(checkpoint(partition(0, 10)))
+    for _ in range(2):
+        # Clearing a task removes its XComs.
+        context["ti"].pushed.clear()
+        execute(plan((0, 10)).to_json())
+        assert context["ti"].pushed[COMMITTED_KEY]["offsets"] == {"0": 10}
+
+
+def test_a_run_with_a_group_of_its_own_hides_nothing_of_what_is_known_of_the_pipelines(
+    execute: Any, plan: MakePlan, answer: Answer, context: Any
+) -> None:
+    answer(replace(checkpoint(partition(0, 10)), group="orders.backfill.dag/manual__2026/orders.plan"))
+    execute(plan((0, 10)).to_json())
+    assert CHECKPOINT_KEY in context["ti"].pushed
+    assert COMMITTED_KEY not in context["ti"].pushed
 
 
 def test_a_checkpoint_of_a_run_that_stopped_half_way_is_made_again(

@@ -10,11 +10,10 @@ from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException
 from task_state import TaskState
 
-from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, Checkpoint, PartitionCheckpoint
+from airflow_provider_kpipe.contract.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, PipelineError
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError, UnreachableError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as module
@@ -250,25 +249,15 @@ def test_a_frozen_plan_of_another_version_fails_for_good(operator: Any, context:
     assert asked == []
 
 
-def checkpoint(group: str = "orders", topic: str = "orders") -> Checkpoint:
-    """Of a run of which partition 1 never came to anything."""
-    return Checkpoint(
-        run_key="dag/before/orders.plan",
-        pipeline="orders",
-        group=group,
-        topic=topic,
-        partitions=(
-            PartitionCheckpoint(0, 0, 10, 10, True, None, Counts()),
-            PartitionCheckpoint(1, 0, 10, None, False, "fenced", Counts()),
-        ),
-    )
+def known(group: str = "orders", topic: str = "orders") -> CommittedOffsets:
+    return CommittedOffsets(group, topic, {0: 10})
 
 
 PULLED: list[tuple[str, Any, dict[int, int]]] = [
-    ("the last checkpoint", checkpoint().to_json(), {0: 10}),
+    ("the last checkpoint", known().to_json(), {0: 10}),
     ("none yet", None, {}),
-    ("another group's", checkpoint(group="orders-v1").to_json(), {}),
-    ("another topic's", checkpoint(topic="orders-v1").to_json(), {}),
+    ("another group's", known(group="orders-v1").to_json(), {}),
+    ("another topic's", known(topic="orders-v1").to_json(), {}),
 ]
 
 
@@ -276,7 +265,7 @@ PULLED: list[tuple[str, Any, dict[int, int]]] = [
 def test_a_plan_knows_what_the_last_checkpoint_of_its_group_committed(
     operator: Any, context: Any, asked: Any, record: Any, published: dict[int, int]
 ) -> None:
-    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): record}
+    context["ti"].pulled = {("orders.checkpoint", COMMITTED_KEY): record}
     operator(checkpoint_task_id="orders.checkpoint").execute(context)
     assert asked[0]["published"] == published
 
@@ -291,18 +280,18 @@ def test_in_a_mapped_group_the_checkpoint_is_the_one_of_its_own_index(
 
 
 def test_what_is_no_checkpoint_is_passed_over_and_the_log_says_so(
-    operator: Any, context: Any, asked: Any, capfd: pytest.CaptureFixture[str]
+    operator: Any, context: Any, asked: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): "soon"}
+    context["ti"].pulled = {("orders.checkpoint", COMMITTED_KEY): "soon"}
     operator(checkpoint_task_id="orders.checkpoint").execute(context)
     assert asked[0]["published"] == {}
-    assert "The XCom of 'orders.checkpoint' holds no checkpoint" in capfd.readouterr().out
+    assert "The XCom of 'orders.checkpoint' does not say what was committed" in caplog.text
 
 
 def test_a_checkpoint_of_a_newer_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:
-    newer = {**checkpoint().to_json(), "kpipe": "Checkpoint 9.8.0", "schema_version": 99}
-    context["ti"].pulled = {("orders.checkpoint", CHECKPOINT_KEY): newer}
-    with pytest.raises(AirflowFailException, match=r"'orders.checkpoint' committed last: Checkpoint.*by kpipe 9\.8\.0"):
+    newer = {**known().to_json(), "kpipe": "CommittedOffsets 9.8.0", "schema_version": 99}
+    context["ti"].pulled = {("orders.checkpoint", COMMITTED_KEY): newer}
+    with pytest.raises(AirflowFailException, match=r"'orders.checkpoint' committed last: .*by kpipe 9\.8\.0"):
         operator(checkpoint_task_id="orders.checkpoint").execute(context)
     assert asked == []
 
@@ -333,7 +322,7 @@ def test_only_what_a_retry_may_mend_is_tried_again(
 
 @pytest.mark.parametrize(
     ("pulled", "raised"),
-    [({}, AirflowFailException), ({("orders.checkpoint", CHECKPOINT_KEY): checkpoint().to_json()}, UnreachableError)],
+    [({}, AirflowFailException), ({("orders.checkpoint", COMMITTED_KEY): known().to_json()}, UnreachableError)],
     ids=["never asked before", "an earlier run has asked"],
 )
 def test_an_address_where_nobody_is_fails_for_good_until_somebody_has_been_there(
