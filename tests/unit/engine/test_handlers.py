@@ -233,6 +233,29 @@ def test_a_dead_letter_has_the_headers_that_were_read_whatever_a_segment_did_to_
     assert letters.headers == [[("a", b"1")]]
 
 
+def test_every_try_begins_with_the_record_as_it_was_read(
+    destination: Any, letters: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Any, ...]] = []
+
+    def spoil_first(_segments: Any, record: Record) -> tuple[Record, ...]:
+        seen.append((record.value, record.key, list(record.headers), record.timestamp))
+        if len(seen) == 1:
+            record.value, record.key, record.timestamp = b"spoiled", b"spoiled", 1
+            record.headers.append(("spoiled", b"1"))
+            raise SegmentError("orders:spoil_first") from TimeoutError("not yet")
+        return (record,)
+
+    monkeypatch.setattr(FakeSegments, "process", spoil_first)
+    orders = YieldOrders()
+    retries = Retries(RetryPolicy.fixed(2, 0.0), orders)
+    handler = SegmentHandler(FakeSegments(), destination, to_dead_letters(letters), retries, Origin("run"), orders)
+    counts = Counts()
+    assert handler.handle([message(5, b"tea", headers=[("a", b"1")])], counts, {}, math.inf) == 1
+    assert seen[0] == seen[1]
+    assert (destination.written, counts.retried) == ([b"tea"], 1)
+
+
 def test_a_record_that_is_filtered_is_counted(
     segment_handler: SegmentHandler, destination: Any, batch: MakeBatch
 ) -> None:
