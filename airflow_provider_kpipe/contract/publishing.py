@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets
+from airflow_provider_kpipe.contract.metadata import most_spans
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
@@ -67,12 +68,12 @@ def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target 
         raise MovedError(_moved(plan, progress, facts))
     if committed is not None:
         # A plan begins where an earlier run has stored, whose checkpoint may never come.
-        return _target(plan, progress, planned.group_origin) if progress.next_offset > committed else None
+        return _target(plan, progress, planned.group_origin, facts) if progress.next_offset > committed else None
     # A range with nothing in it is read: the next plan must not begin at a later end.
     followed = not progress.started and facts.current is not None and facts.current.offset >= planned.start
     if not (progress.next_offset > planned.start or progress.complete or followed):
         return None
-    return _target(plan, progress, planned.group_origin)
+    return _target(plan, progress, planned.group_origin, facts)
 
 
 def _own_group(plan: Plan, progress: PartitionProgress) -> Target | None:
@@ -95,9 +96,12 @@ def _published_window(plan: Plan, progress: PartitionProgress, facts: Facts) -> 
 
 
 def _target(plan: Plan, progress: PartitionProgress, origin: Origin, facts: Facts | None = None) -> Target:
+    # What a checkpoint has told of since the plan was made stays done.
     before = facts.mark.beyond if facts and facts.mark else ()
     completed = CompletedOffsets(progress.next_offset, (*progress.beyond, *before))
-    mark = CommitMark(plan.run_key, plan.number, plan.topic_id, origin, plan.owner, completed.beyond)
+    # What does not fit is read again.
+    beyond = completed.beyond[: most_spans(plan.metadata_bytes)]
+    mark = CommitMark(plan.run_key, plan.number, plan.topic_id, origin, plan.owner, beyond)
     return Target(completed.next_offset, mark)
 
 

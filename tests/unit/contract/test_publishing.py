@@ -7,6 +7,7 @@ import pytest
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.metadata import as_text, most_spans
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.plan import Plan
@@ -93,3 +94,17 @@ def test_what_was_done_beyond_the_window_of_a_backfill_stays_done() -> None:
     found = target_of(BACKFILL, come(70), facts(60, beyond=((70, 80), (85, 90))))
     assert found is not None
     assert (found.offset, found.mark.beyond) == (80, ((85, 90),))
+
+
+def test_nor_does_a_run_forget_what_a_backfill_has_done_beyond_it_since_its_plan() -> None:
+    found = target_of(PLAN, come(100), facts(60, beyond=((110, 120),)))
+    assert found is not None
+    assert (found.offset, found.mark.beyond) == (100, ((110, 120),))
+
+
+def test_what_would_not_fit_beside_the_offset_is_read_again() -> None:
+    many = tuple((each, each + 1) for each in range(100, 2_100, 10))
+    found = target_of(PLAN, come(70), facts(60, beyond=many))
+    assert found is not None
+    assert found.mark.beyond == many[: most_spans(PLAN.metadata_bytes)] != ()
+    assert len(as_text(found.mark.to_json()).encode()) <= PLAN.metadata_bytes
