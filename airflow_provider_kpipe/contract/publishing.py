@@ -106,7 +106,7 @@ def _target(plan: Plan, progress: PartitionProgress, origin: Origin, facts: Fact
 
 
 def _committed(facts: Facts) -> int | None:
-    return facts.committed.offset if facts.committed else None
+    return facts.held.offset if facts.held else None
 
 
 def _moved(plan: Plan, progress: PartitionProgress, facts: Facts) -> str:

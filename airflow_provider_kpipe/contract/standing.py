@@ -86,6 +86,11 @@ class Facts:
         return self.committed is not None and self.committed.mark is not None and self.mark is None
 
     @property
+    def held(self) -> Held | None:
+        """The group's offset, if it is one of this topic."""
+        return None if self.is_recreated else self.committed
+
+    @property
     def mark(self) -> CommitMark | None:
         """What a checkpoint has put beside the group's offset, and nobody has removed."""
         return self._of_this_topic(self.committed)
@@ -108,7 +113,7 @@ class Facts:
             return self.mark.origin
         # What is stored says nothing here: a run that was planned before may store at any time.
         published = self._of_this_topic(self.published)
-        base = self.committed.offset if self.committed and not self.is_recreated else None
+        base = self.held.offset if self.held else None
         return Origin(published.origin.era + 1 if published else 1, base)
 
     @property
@@ -145,7 +150,7 @@ class Standing:
 
 def standing_of(facts: Facts) -> Standing:
     """Decide where a partition stands, from all that is known about it."""
-    held, current = None if facts.is_recreated else facts.committed, facts.current
+    held, current = facts.held, facts.current
     ignores = facts.stored.progress.run_key if facts.stored and not current else None
     if held is None and current is None:
         return Standing(facts.origin, None, ignores=ignores, recreated=facts.is_recreated, known=_known(facts))

@@ -98,7 +98,7 @@ class Snapshot:
         return standing_of(self.facts.get(partition, Facts("")))
 
     def committed(self, partition: int) -> int | None:
-        held = self.facts[partition].committed if partition in self.facts else None
+        held = self.facts[partition].held if partition in self.facts else None
         return held.offset if held else None
 
 

@@ -108,3 +108,11 @@ def test_what_would_not_fit_beside_the_offset_is_read_again() -> None:
     assert found is not None
     assert found.mark.beyond == many[: most_spans(PLAN.metadata_bytes)] != ()
     assert len(as_text(found.mark.to_json()).encode()) <= PLAN.metadata_bytes
+
+
+def test_a_run_in_a_topic_that_was_made_anew_takes_the_group_to_where_it_has_come() -> None:
+    """Also where that lies below the offset that the group holds of the one before."""
+    planned = replace(RANGE, start=0, end=30, committed=None, origin=Origin(1), group_origin=Origin(1))
+    found = target_of(replace(PLAN, topic_id="another"), come(30, planned), Facts("another", facts(40).committed))
+    assert found is not None
+    assert (found.offset, found.mark.topic_id) == (30, "another")
