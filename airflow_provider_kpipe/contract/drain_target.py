@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, check_partitions
-from airflow_provider_kpipe.contract.plan import IsolationLevel
+from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.plan import IsolationLevel, Plan
+from airflow_provider_kpipe.contract.standing import Facts
 from airflow_provider_kpipe.contract.strict_json import Document
 
 
@@ -23,6 +25,30 @@ class DrainTarget(Document):
     offsets: Mapping[int, int] | None
     timestamp_ms: int | None
     partitions: tuple[int, ...] | None
+    topic_id: str = ""
+    """Of the topic that the plan was made for that is waited for."""
+    number: int = 0
+    """Of the plan that is waited for, where its run has the group to itself. A DAG run that was deleted and triggered
+    again has the group of the one before."""
+
+    @classmethod
+    def of_plan(cls, plan: Plan, *, group: str | None, partitions: tuple[int, ...] | None) -> DrainTarget:
+        """Wait for the end of a plan, in the group that its checkpoint commits to or in another one."""
+        is_own = group in (None, plan.group)
+        ends = {
+            # A window that holds nothing is no reason to take the pipeline's group anywhere.
+            each.partition: each.end if len(each) or not (is_own and plan.is_published) else 0
+            for each in plan.ranges
+        }
+        made = cls.of(
+            Explicit(ends),
+            group=group or plan.group,
+            topic=plan.topic,
+            isolation_level=plan.isolation_level,
+            partitions=partitions,
+        )
+        has_group_to_itself = is_own and not (plan.continues_group or plan.is_published)
+        return replace(made, topic_id=plan.topic_id, number=plan.number if has_group_to_itself else 0)
 
     @classmethod
     def of(
@@ -56,3 +82,10 @@ class DrainTarget(Document):
         if self.offsets is not None:
             return Explicit(self.offsets)
         return Latest() if self.timestamp_ms is None else At(self.timestamp_ms)
+
+    def position(self, facts: Facts, first: int) -> int:
+        """Say up to where a partition counts as read: without an offset that counts, up to where its log starts."""
+        held = facts.held
+        if held is None or (self.number and held.mark is not None and held.mark.origin != Origin(self.number)):
+            return first
+        return held.offset

@@ -9,7 +9,8 @@ from typing import Any
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import PlanError
+from airflow_provider_kpipe.contract.standing import Facts
+from airflow_provider_kpipe.exceptions import PlanError, StalePlanError
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
@@ -42,6 +43,10 @@ def look(settings: Mapping[str, str], target: DrainTarget, plan: Plan | None = N
 def look_at(positions: Positions, target: DrainTarget) -> list[PartitionDrain]:
     """Where each partition stands now. The end of the log is the end as it is at this moment."""
     topic = positions.topic(target.topic)
+    if target.topic_id not in ("", topic.id):
+        raise StalePlanError(
+            f"topic {topic.name!r} was made anew since the plan was made that is waited for: start a new run"
+        )
     ends = _ends(positions, target, topic)
     wanted = sorted(ends) if target.partitions is None else target.partitions
     known = set(topic.partitions)
@@ -56,12 +61,11 @@ def look_at(positions: Positions, target: DrainTarget) -> list[PartitionDrain]:
                 f"partition {partition} of {topic.name!r} has no target: `until` names {sorted(ends)}, and "
                 "`partitions` may name only these"
             )
-    committed = positions.group_offsets(target.group, target.topic, wanted)
+    held = {at: each.held for at, each in positions.group_offsets(target.group, target.topic, wanted).items()}
     first = positions.earliest(topic, target.isolation_level)
     settled = target.timestamp_ms is None or target.timestamp_ms <= time.time() * 1000
     return [
-        # Without a committed offset a partition counts as read up to where its log starts.
-        PartitionDrain(each, committed[each].offset if each in committed else first[each], ends[each], settled)
+        PartitionDrain(each, target.position(Facts(topic.id, held.get(each)), first[each]), ends[each], settled)
         for each in wanted
     ]
 

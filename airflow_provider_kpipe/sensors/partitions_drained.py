@@ -11,7 +11,7 @@ from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowFailException
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.offsets import Explicit, parse_limit
+from airflow_provider_kpipe.contract.offsets import parse_limit
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KpipeError, UnreachableError
@@ -118,15 +118,15 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         source, plan = self.pipeline.source, self.plan()
         if self.group_id is not None and not (isinstance(self.group_id, str) and self.group_id.strip()):
             raise ValueError(f"group_id={self.group_id!r}: use the name of a consumer group, or leave it out")
-        group, limit = self.pipeline.group, rendered(self.until)
+        partitions = whole_numbers(self.partitions, "partitions")
         if plan is not None:
-            group, limit = plan.group, Explicit({each.partition: each.end for each in plan.ranges})
+            return DrainTarget.of_plan(plan, group=self.group_id, partitions=partitions)
         return DrainTarget.of(
-            parse_limit(limit, "until"),
-            group=self.group_id or group,
+            parse_limit(rendered(self.until), "until"),
+            group=self.group_id or self.pipeline.group,
             topic=source.topic,
             isolation_level=source.isolation_level,
-            partitions=whole_numbers(self.partitions, "partitions"),
+            partitions=partitions,
         )
 
     def report(self, drains: Sequence[PartitionDrain]) -> None:

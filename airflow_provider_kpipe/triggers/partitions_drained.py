@@ -54,6 +54,9 @@ class PartitionsDrainedTrigger(BaseTrigger):
                 if str(error) != told:
                     self.log.warning("Kafka cannot be asked now: %s", error)
                 told = str(error)
+            except DocumentError as error:
+                yield TriggerEvent({"error": str(error)})
+                return
             else:
                 told = ""
                 waiting = [each for each in drains if not each.drained]

@@ -11,14 +11,14 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from jobs import wait_for
 from pipelines import Bench
-from topics import Sent, commit, committed, fill, fill_in_transactions, numbered, read_all
+from topics import Sent, commit, committed, fill, fill_in_transactions, held, hold, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDestination, PartitionScaling
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of
 from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.exceptions import CommitError, GroupMovedError, PlanError
+from airflow_provider_kpipe.exceptions import CommitError, GroupMovedError, PlanError, StalePlanError
 from airflow_provider_kpipe.kafka import committer, planner
 from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
@@ -48,6 +48,18 @@ def delete_group(bench: Bench, group: str) -> None:
     # A client that nobody holds is collected, and answers nobody.
     admin = AdminClient(bench.settings)
     admin.delete_consumer_groups([group])[group].result(30)
+
+
+def gate(bench: Bench, plan: Plan) -> list[bool]:
+    """Whether a gate that waits for a plan is open, by partition; deferred, it has nothing but its target."""
+    target = DrainTarget.of_plan(plan, group=None, partitions=None)
+    return [each.drained for each in look(bench.settings, target)]
+
+
+def recreate(bench: Bench) -> None:
+    admin = AdminClient(bench.settings)
+    admin.delete_topics([bench.topic])[bench.topic].result(30)
+    create_topics(bench.bootstrap, bench.topic, partitions=1)
 
 
 def starts(plan: Plan) -> list[int]:
@@ -152,11 +164,55 @@ def test_a_gate_on_a_plan_opens_where_a_partition_has_nothing_in_the_window(brok
     fill(bench.bootstrap, bench.topic, [Sent(timestamp=1_000 + each, partition=0) for each in range(20)])
     fill(bench.bootstrap, bench.topic, [Sent(timestamp=1_000, partition=1)] * 5)
     plan = whole(bench, "back", start=At(1_010), end=At(1_015))
-    until = Explicit({each.partition: each.end for each in plan.ranges})
-    target = DrainTarget.of(
-        until, group=plan.group, topic=plan.topic, isolation_level=plan.isolation_level, partitions=None
-    )
-    assert [each.drained for each in look(bench.settings, target)] == [True, True]
+    assert gate(bench, plan) == [True, True]
+
+
+def test_also_where_the_window_is_published(broker: SandboxBroker) -> None:
+    """The group is taken nowhere in a partition of which nothing was read."""
+    bench = Bench.make(broker.bootstrap_servers, partitions=2)
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=1_000 + each, partition=0) for each in range(20)])
+    fill(bench.bootstrap, bench.topic, [Sent(timestamp=500, partition=1)] * 5)
+    plan = bench.plan("back", publish=True, start=At(1_000), end=At(1_015))
+    assert gate(bench, plan) == [False, True]
+    bench.work(plan)
+    assert bench.checkpoint(plan).complete
+    assert (at(bench, 2), gate(bench, plan)) == ({0: 15}, [True, True])
+
+
+def test_a_gate_waits_for_its_own_plan_also_where_an_earlier_one_had_the_same_key(broker: SandboxBroker) -> None:
+    """Its DAG run was deleted, and triggered again."""
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    first = whole(bench, "back", start=Earliest())
+    assert gate(bench, first) == [True]
+    again = bench.plan("back", start=Earliest())
+    assert gate(bench, again) == [False]
+    bench.work(again)
+    assert bench.checkpoint(again).complete
+    assert gate(bench, again) == [True]
+
+
+def test_what_is_left_of_a_topic_that_is_gone_opens_no_gate_and_hides_no_record(broker: SandboxBroker) -> None:
+    """A checkpoint that was under way when the topic was deleted commits after that."""
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(50))
+    first = whole(bench, "one")
+    left = held(bench.bootstrap, bench.pipeline.group, bench.topic)
+    recreate(bench)
+    fill(bench.bootstrap, bench.topic, numbered(60, start=100))
+    hold(bench.bootstrap, bench.pipeline.group, left)
+
+    with pytest.raises(StalePlanError, match="was made anew since the plan was made that is waited for"):
+        gate(bench, first)
+    with pytest.raises(PlanError, match="pass over 0 to 29, which it has not read"):
+        bench.plan("back", publish=True, start=Explicit({0: 30}))
+    plan = bench.plan("two", start=Committed("earliest"), end=Explicit({0: 40}))
+    assert gate(bench, plan) == [False]
+    bench.work(plan)
+    assert bench.checkpoint(plan).complete
+    assert (at(bench), gate(bench, plan)) == ({0: 40}, [True])
+    whole(bench, "three")
+    assert [each for each in ids(bench) if each >= 100] == list(range(100, 160))
 
 
 def test_a_cap_is_not_spent_on_what_has_left_the_topic(broker: SandboxBroker) -> None:
@@ -228,9 +284,7 @@ def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginn
     worker = bench.worker(plan)
     worker.open()
     worker.run_chunk()
-    admin = AdminClient(bench.settings)
-    admin.delete_topics([bench.topic])[bench.topic].result(30)
-    create_topics(bench.bootstrap, bench.topic, partitions=1)
+    recreate(bench)
     fill(bench.bootstrap, bench.topic, numbered(30, start=100))
     # What the worker stores now lies beside an offset of the new topic.
     worker.run_chunk()

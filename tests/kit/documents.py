@@ -133,7 +133,7 @@ DOCUMENTS: tuple[Document, ...] = (
     ),
     CommittedOffsets("orders-v2", "orders", {0: 17, 3: 50}),
     StopRequest(13, "the task was stopped"),
-    DrainTarget("orders-v2", "orders", "read_committed", {0: 50, 1: 0}, 1_769_860_800_000, (0, 1)),
+    DrainTarget("orders-v2", "orders", "read_committed", {0: 50, 1: 0}, 1_769_860_800_000, (0, 1), "c2Vzc2lvbg", 12),
     LedgerEntry(
         "dag/run/redrive",
         "redriven",

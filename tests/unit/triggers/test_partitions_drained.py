@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, UnknownTopicError
 from airflow_provider_kpipe.kafka import looking
 from airflow_provider_kpipe.kafka.draining import PartitionDrain
@@ -95,6 +96,11 @@ def test_a_cluster_that_does_not_answer_is_waited_for(run: Run) -> None:
 def test_what_no_waiting_mends_becomes_an_event(run: Run) -> None:
     error = UnknownTopicError("topic 'orders' is not on the cluster")
     assert run(WAITING, error, DRAINED) == ([{"error": "topic 'orders' is not on the cluster"}], 2)
+
+
+def test_so_does_a_mark_in_the_group_that_another_version_has_written(run: Run) -> None:
+    error = OtherVersionError("CommitMark.schema_version is 2, written by kpipe 9.8.0")
+    assert run(WAITING, error, DRAINED) == ([{"error": str(error)}], 2)
 
 
 def test_a_connection_that_is_not_there_becomes_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
