@@ -1,7 +1,7 @@
 """A machine of all that happens to partitions: no record is passed over, and none is handled twice unasked.
 
 What Kafka holds, and how it fences, is a model (`standing_model`). Every decision is the product's: where a plan begins
-and when it stops by name, what a worker resumes, where a checkpoint takes the group.
+and when it stops by name, what a worker resumes, where a checkpoint takes the group, when a gate opens.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from plans import plan_of
 from standing_model import LIVE, Asked, Checkpoint, Group, Log, Topic, Worker, is_further
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import Committed, Explicit, PartitionRange
@@ -75,15 +76,17 @@ class Partitions(RuleBasedStateMachine):
         if any(log.is_unseen(None) for log in held):
             return
         for log in held:
+            was_here = log.group(LIVE).stands_in(self.topic.id)
             log.group(LIVE).committed = None
-            log.is_begun = False
-            log.begin_anew(0)
+            if was_here:
+                log.is_begun = False
+                log.begin_anew(0)
 
     def forget_progress(self, _where: float = 0.0, which: int = 0) -> None:
         """A week has passed since it was stored, and the group is committed again with each checkpoint. Where no
         checkpoint has come in that time, the group is forgotten with it."""
         group = self.topic.log(which).group(LIVE)
-        if group.committed is not None and group.committed.mark is not None and group.is_published:
+        if group.committed is not None and group.committed.is_of(self.topic.id) and group.is_published:
             group.stored = None
             self.topic.log(which).is_forgotten = True
 
@@ -92,7 +95,7 @@ class Partitions(RuleBasedStateMachine):
         log.delete_up_to(round(log.start + where / 2 * (log.end - log.start)))
 
     def recreate_the_topic(self, where: float, _which: int = 0) -> None:
-        self.topic.recreate(keeps_stored=where > 0.5)
+        self.topic.recreate(keeps_stored=where > 0.5, keeps_group=0.0 < where < 1.0)
         self.append(8)
 
     @rule(where=st.floats(0, 1), more=st.integers(-1, 4), which=WHICH)
@@ -145,8 +148,16 @@ class Partitions(RuleBasedStateMachine):
         assert all(self.topic.logs[each].is_cut for each in found), found
         return found
 
-    @rule(target=plans, first=st.floats(0, 1), length=st.integers(1, 8), publish=st.booleans(), which=WHICH)
-    def plan_a_window(self, first: float, length: int, publish: bool, which: int = 0) -> object:
+    @rule(
+        target=plans,
+        first=st.floats(0, 1),
+        length=st.integers(1, 8),
+        publish=st.booleans(),
+        which=WHICH,
+        is_again=st.booleans(),
+    )
+    def plan_a_window(self, first: float, length: int, publish: bool, which: int = 0, is_again: bool = False) -> object:
+        """Also in a DAG run that was deleted and triggered again, which has its key once more."""
         topic, log = self.topic, self.topic.log(which)
         partition = which % len(topic.logs)
         start = round(log.start + first * (log.end - log.start))
@@ -155,7 +166,8 @@ class Partitions(RuleBasedStateMachine):
         wishes = Wishes(start=Explicit({partition: start}), end=Explicit({partition: end}))
         snapshot = topic.snapshot()
         ranges = plan_ranges(wishes, snapshot, number)
-        own = f"{LIVE}.backfill.run-{number}"
+        run_key = "run-again" if is_again else f"run-{number}"
+        own = f"{LIVE}.backfill.{run_key}"
         if publish:
             try:
                 self._check_not_truncated(snapshot, ranges)
@@ -163,14 +175,21 @@ class Partitions(RuleBasedStateMachine):
             except PlanError:
                 return multiple()
         log.ask_for(range(start, end))
-        return self._plan(ranges, number, LIVE if publish else own, own, continues=False)
+        return self._plan(ranges, number, LIVE if publish else own, own, continues=False, run_key=run_key)
 
     def _plan(
-        self, ranges: tuple[PartitionRange, ...], number: int, group: str, working_group: str, *, continues: bool
+        self,
+        ranges: tuple[PartitionRange, ...],
+        number: int,
+        group: str,
+        working_group: str,
+        *,
+        continues: bool,
+        run_key: str | None = None,
     ) -> Plan:
         return plan_of(
             *ranges,
-            run_key=f"run-{number}",
+            run_key=run_key or f"run-{number}",
             number=number,
             group=group,
             working_group=working_group,
@@ -222,6 +241,7 @@ class Partitions(RuleBasedStateMachine):
         for each in range(max(progress.next_offset, log.start), following):
             if each not in done:
                 log.handled[each] += 1
+                log.handled_in.add((worker.plan.number, each))
             if worker.plan.group == LIVE:
                 log.unread.discard(each)
         worker.progress, worker.read_epoch = reached, log.epoch_at(following - 1)
@@ -237,6 +257,17 @@ class Partitions(RuleBasedStateMachine):
         seen = self.look(plan)
         if isinstance(seen, Checkpoint):
             self.commit(seen)
+
+    @rule(target=plans, otherwise=st.sampled_from(["earliest_at_first", "earliest", "latest"]))
+    def run_whole(self, otherwise: str) -> object:
+        """Many faults take several runs and checkpoints to be seen."""
+        plan = self.plan(otherwise, None)
+        if not isinstance(plan, Plan):
+            return multiple()
+        for which in range(len(plan.pending)):
+            self.begin_and_work(plan, 5, which)
+        self.look_and_commit(plan)
+        return plan
 
     @rule(worker=consumes(workers))
     def die(self, worker: Worker) -> None:
@@ -305,7 +336,8 @@ class Partitions(RuleBasedStateMachine):
             log, group = topic.logs[planned.partition], groups[planned.partition]
             if target is None:
                 continue
-            assert group.committed is None or plan.group != LIVE or is_further(target, group.committed)
+            was_here = group.committed is not None and group.stands_in(topic.id)
+            assert not was_here or plan.group != LIVE or is_further(target, group.committed)
             group.committed = group.published = Held(target.offset, target.mark, planned.leader_epoch)
             if plan.group == LIVE:
                 log.found_at.clear()
@@ -316,6 +348,26 @@ class Partitions(RuleBasedStateMachine):
             partition = each.range.partition
             if each.complete and each.ended != "revoked" and is_untouched(seen.plan, each, seen.facts[partition]):
                 self.topic.logs[partition].is_begun = True
+
+    # Gates, at any time.
+
+    @rule(plan=plans)
+    def look_through_the_gate(self, plan: Plan) -> None:
+        """One that is open has what it waited for behind it."""
+        if plan.topic_id != self.topic.id:
+            # It fails, and says so.
+            return
+        target = DrainTarget.of_plan(plan, group=None, partitions=None)
+        for planned in plan.ranges:
+            log = self.topic.logs[planned.partition]
+            facts = self.topic.facts(planned.partition, plan.group)
+            if target.position(facts, log.start) < (target.offsets or {})[planned.partition]:
+                continue
+            if plan.group != LIVE:
+                read = {(plan.number, each) for each in range(max(planned.start, log.start), planned.end)}
+                assert read <= log.handled_in, read - log.handled_in
+            elif not log.is_cut_below(LIVE):
+                self._check_read(log, range(planned.start, planned.end))
 
     # What must hold at any time.
 

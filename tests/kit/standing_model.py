@@ -28,6 +28,10 @@ class Group:
     published: Held | None = None
     stored: Stored | None = None
 
+    def stands_in(self, topic_id: str) -> bool:
+        """Whether its offset is one of a topic, and not of one that had the same name."""
+        return self.committed is not None and (self.committed.mark is None or self.committed.is_of(topic_id))
+
     @property
     def is_published(self) -> bool:
         """Whether a checkpoint has come to what is stored."""
@@ -48,6 +52,8 @@ class Log:
     groups: dict[str, Group] = field(default_factory=dict)
     handled: Counter[int] = field(default_factory=Counter)
     """How often a record was handled."""
+    handled_in: set[tuple[int, int]] = field(default_factory=set)
+    """The numbers of plans, each with the offset of a record that was handled in its run."""
     asked: Counter[int] = field(default_factory=Counter)
     """How often it may be."""
     wanted_from: int = 0
@@ -190,11 +196,22 @@ class Topic:
         """In the place of `kafka.truncation.truncated`: what the leaders say."""
         return {each: "cut" for each, (offset, epoch) in asked.items() if self.logs[each].has_lost(offset, epoch)}
 
-    def recreate(self, *, keeps_stored: bool) -> None:
-        """The broker deletes the offsets of a topic that goes; a worker may store one after that."""
+    def recreate(self, *, keeps_stored: bool, keeps_group: bool) -> None:
+        """The broker deletes the offsets of a topic that goes; a worker or a checkpoint may commit one after that."""
         self.generation += 1
-        stored = [log.group(LIVE).stored if keeps_stored else None for log in self.logs]
-        self.logs = [Log(groups={LIVE: Group(stored=each)}) for each in stored]
+        before = [log.group(LIVE) for log in self.logs]
+        self.logs = [
+            Log(
+                groups={
+                    LIVE: Group(
+                        each.committed if keeps_group and each.committed and each.committed.mark else None,
+                        each.published if keeps_group else None,
+                        each.stored if keeps_stored else None,
+                    )
+                }
+            )
+            for each in before
+        ]
 
     def draw(self) -> int:
         self.number += 1

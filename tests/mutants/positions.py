@@ -8,8 +8,10 @@ STANDING = f"{PACKAGE}/contract/standing.py"
 PUBLISHING = f"{PACKAGE}/contract/publishing.py"
 PLANNER = f"{PACKAGE}/kafka/planner.py"
 COMMITTER = f"{PACKAGE}/kafka/committer.py"
+DRAIN_TARGET = f"{PACKAGE}/contract/drain_target.py"
 OWNERSHIP = f"{ENGINE}/ownership.py"
 
+MACHINE = "tests/unit/contract/test_standing_machine.py"
 PURE = "tests/unit/contract/test_standing.py"
 PUBLISHED = "tests/unit/contract/test_publishing.py"
 PLANNED = "tests/unit/kafka/test_planner.py"
@@ -244,6 +246,42 @@ MUTATIONS = (
         "number = max(held.offset, above, 0) + 1",
         "number = max(held.offset, 0) + 1",
         "tests/broker/test_sequence.py",
+    ),
+    # Waited for
+    Mutation(
+        "gate: an offset of a topic that is gone opens it",
+        DRAIN_TARGET,
+        "        held = facts.held\n",
+        "        held = facts.committed\n",
+        f"{MACHINE} -k gone",
+    ),
+    Mutation(
+        "gate: an earlier run of the same key opens it",
+        DRAIN_TARGET,
+        "held.mark.origin != Origin(self.number)",
+        "held.mark.origin == Origin(0)",
+        f"{MACHINE} -k gate",
+    ),
+    Mutation(
+        "gate: it waits for partitions of which a published window holds nothing",
+        DRAIN_TARGET,
+        "each.end if len(each) or not (is_own and plan.is_published) else 0",
+        "each.end",
+        "tests/broker/test_standing.py -k window_is_published",
+    ),
+    Mutation(
+        "gate: a plan of a topic that is gone is waited for",
+        f"{PACKAGE}/kafka/draining.py",
+        'if target.topic_id not in ("", topic.id):',
+        "if not topic.id:",
+        "tests/broker/test_standing.py -k opens_no_gate",
+    ),
+    Mutation(
+        "planner: a window is published behind an offset of a topic that is gone",
+        PLANNER,
+        "held = self.facts[partition].held if",
+        "held = self.facts[partition].committed if",
+        f"{MACHINE} -k gone",
     ),
     # Taken on
     Mutation(

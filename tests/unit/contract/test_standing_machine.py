@@ -241,3 +241,31 @@ def test_what_comes_to_a_partition_that_is_added_after_its_first_plan_is_read(st
     plan = state.plan(otherwise="latest", most=None)
     assert isinstance(plan, Plan)
     assert [(each.start, each.end) for each in plan.ranges] == [(8, 8), (0, 3)]
+
+
+def test_a_gate_takes_an_offset_of_a_topic_that_is_gone_for_none(state: Partitions) -> None:
+    run_whole(state)
+    state.recreate_the_topic(0.5)
+    plan = state.plan(otherwise="earliest", most=None)
+    assert isinstance(plan, Plan)
+    state.look_through_the_gate(plan=plan)
+    state.begin_and_work(plan=plan, chunks=1)
+    state.look_and_commit(plan=plan)
+    assert group_of(state) == 4
+
+
+def test_no_window_is_published_behind_an_offset_of_a_topic_that_is_gone(state: Partitions) -> None:
+    run_whole(state)
+    state.recreate_the_topic(0.5)
+    assert group_of(state) == 8
+    assert not isinstance(state.plan_a_window(first=0.5, length=4, publish=True), Plan)
+
+
+def test_nor_does_a_gate_take_the_end_of_an_earlier_run_of_the_same_key_for_this_ones(state: Partitions) -> None:
+    for _ in range(2):
+        window = state.plan_a_window(first=0.0, length=4, publish=False, is_again=True)
+        assert isinstance(window, Plan)
+        state.look_through_the_gate(plan=window)
+        state.begin_and_work(plan=window, chunks=1)
+        state.look_and_commit(plan=window)
+    assert state.topic.log(0).handled[0] == 2
