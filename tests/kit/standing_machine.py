@@ -36,7 +36,7 @@ from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planning, truncation
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
 
-MEDDLING = ("reset", "reset", "delete_the_group", "forget_progress", "delete_records", "recreate_the_topic")
+MEDDLING = ("delete_the_group", "forget_progress", "delete_records", "recreate_the_topic")
 MOST_PARTITIONS = 2
 WHICH = st.integers(0, MOST_PARTITIONS - 1)
 
@@ -62,6 +62,7 @@ class Partitions(RuleBasedStateMachine):
         """In one rule: most of what happens is work."""
         getattr(self, what)(where, which)
 
+    @rule(where=st.floats(0, 1), which=WHICH)
     def reset(self, where: float, which: int = 0) -> None:
         """Also to the very offset where the group stands."""
         log = self.topic.log(which)
