@@ -29,9 +29,10 @@ def held_offsets(
     and longer, and listened to in between. A coordinator that moves is asked again until it has settled.
     """
     topic = asked[0].topic if asked else ""
-    # What comes beside may be a record where the consumer reads some: listened to at the end, it is read again, because
-    # after a failure the consumer is a new one.
-    until, wait = time.monotonic() + seconds, seconds if consumer.assignment() else FIRST_WAIT_SECONDS
+    # What comes beside may be a record where the consumer reads some: listened to, it is gone. Whoever reads is asked
+    # once: after a failure the consumer is a new one, and reads it again.
+    reads = bool(consumer.assignment())
+    until, wait = time.monotonic() + seconds, seconds if reads else FIRST_WAIT_SECONDS
     with needing(group=group, topic=topic):
         while True:
             left = max(0.0, until - time.monotonic())
@@ -43,9 +44,11 @@ def held_offsets(
                     time.sleep(min(AGAIN_SECONDS, left))
                     continue
                 for event in consumer.consume(1, 0):
-                    if (error := event.error()) is not None:
+                    error = event.error()
+                    # That its log has ended says nothing of the group.
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
                         raise KafkaException(error) from failure
-                if failure.args[0].code() not in _NOT_FOUND_YET or wait >= left:
+                if reads or failure.args[0].code() not in _NOT_FOUND_YET or wait >= left:
                     raise
             wait *= 2
         for answer in answers:
