@@ -261,20 +261,24 @@ def _own(planned: PartitionRange, found: Stored, committed: int | None) -> Parti
     )
 
 
-def is_superseded(planned: PartitionRange, plan: Plan, held: Held) -> bool:
+def is_superseded(planned: PartitionRange, plan: Plan, checkpoints: Iterable[Held]) -> bool:
     """Tell a plan from before somebody moved the group, where a newer run has gone on from there and was published."""
-    mark = held.mark if held.is_of(plan.topic_id) else None
-    return mark is not None and mark.number > plan.number and mark.origin != planned.origin
+    marks = [held.mark for held in checkpoints if held.mark is not None and held.is_of(plan.topic_id)]
+    return any(mark.number > plan.number and mark.origin != planned.origin for mark in marks)
 
 
-def committed_beyond(plan: Plan, held: Mapping[int, Held]) -> dict[int, int]:
-    """Say where checkpoints of the same origin have taken the group that a run works in, beyond the plan's start."""
-    found = ((each, held[each.partition]) for each in plan.ranges if each.partition in held)
-    return {
-        planned.partition: at.offset
-        for planned, at in found
-        if at.offset > planned.start and at.is_in(plan.topic_id, planned.origin)
-    }
+def committed_beyond(plan: Plan, checkpoints: Mapping[int, Iterable[Held]]) -> dict[int, Held]:
+    """Say where checkpoints of the same origin have taken the group that a run works in, beyond the plan's start.
+
+    :param checkpoints: what the group holds, and what they remember of it, also where somebody has moved it since
+    """
+    found: dict[int, Held] = {}
+    for planned in plan.ranges:
+        ours = [each for each in checkpoints.get(planned.partition, ()) if each.is_in(plan.topic_id, planned.origin)]
+        furthest = max(ours, key=lambda held: held.offset, default=None)
+        if furthest is not None and furthest.offset > planned.start:
+            found[planned.partition] = furthest
+    return found
 
 
 def is_of_another_pipeline(planned: PartitionRange, plan: Plan, found: Stored) -> bool:

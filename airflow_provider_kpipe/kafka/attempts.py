@@ -32,26 +32,26 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
     with Positions(settings) as positions:
         # First: of all that is asked here, only this names what ails a connection.
         positions.topic(plan.topic)
-        held = positions.held(plan)
+        checkpoints = positions.checkpoints(plan)
     for planned in plan.ranges:
-        at = held.get(planned.partition)
-        if at is not None and is_superseded(planned, plan, at):
+        if is_superseded(planned, plan, checkpoints[planned.partition]):
             raise StalePlanError(
                 f"group {plan.working_group!r} was moved in partition {planned.partition} since the plan was made, and "
-                f"a newer run has gone on from there to {at.offset}: start a new run"
+                "a newer run has gone on from there: start a new run"
             )
-    further = committed_beyond(plan, held)
-    _check_not_truncated(positions, plan, held, further)
+    further = committed_beyond(plan, checkpoints)
+    _check_not_truncated(positions, plan, further)
     number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
-    return Attempt(number, further)
+    return Attempt(number, {partition: held.offset for partition, held in further.items()})
 
 
-def _check_not_truncated(
-    positions: Positions, plan: Plan, held: Mapping[int, Held], further: Mapping[int, int]
-) -> None:
+def _check_not_truncated(positions: Positions, plan: Plan, further: Mapping[int, Held]) -> None:
     """Refuse to go on where the checkpoint of an older plan has come since: its log may have been cut before this one
     was made."""
     planned = {each.partition: each.leader_epoch for each in plan.ranges}
-    epochs = {each: held[each].leader_epoch for each in further}
-    asked = {at: (further[at], epochs[at]) for at in further if epochs[at] not in (NO_EPOCH, planned[at])}
+    asked = {
+        partition: (held.offset, held.leader_epoch)
+        for partition, held in further.items()
+        if held.leader_epoch not in (NO_EPOCH, planned[partition])
+    }
     refuse_truncated(positions.cluster, plan.working_group, plan.topic, asked)

@@ -21,7 +21,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
 from airflow_provider_kpipe.contract.details import Details, with_details
-from airflow_provider_kpipe.contract.kafka_names import details_group_of
+from airflow_provider_kpipe.contract.kafka_names import details_group_of, published_group_of
 from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
@@ -172,12 +172,14 @@ class Positions:
 
     def committed_beyond(self, plan: Plan) -> dict[int, int]:
         """Where checkpoints have taken the group that the run works in, beyond the plan's start."""
-        return committed_beyond(plan, self.held(plan))
+        return {each: at.offset for each, at in committed_beyond(plan, self.checkpoints(plan)).items()}
 
-    def held(self, plan: Plan) -> dict[int, Held]:
-        """What the group that the run works in holds for the plan's partitions."""
+    def checkpoints(self, plan: Plan) -> dict[int, list[Held]]:
+        """What the group that the run works in holds for the plan's partitions, and what checkpoints remember of it."""
         partitions = [each.partition for each in plan.ranges]
-        return {each: at.held for each, at in self.group_offsets(plan.working_group, plan.topic, partitions).items()}
+        groups = (plan.working_group, published_group_of(plan.working_group))
+        found = [self.group_offsets(group, plan.topic, partitions) for group in groups]
+        return {partition: [held[partition].held for held in found if partition in held] for partition in partitions}
 
     def _stored_by_slot(self, plan: Plan) -> dict[int, dict[int, Stored]]:
         partitions: dict[int, list[int]] = {0: []}

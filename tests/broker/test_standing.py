@@ -277,6 +277,19 @@ def test_a_cleared_run_whose_progress_has_expired_is_complete(broker: SandboxBro
     assert (again.complete, again.counts.read, ids(bench)) == (True, 0, list(range(10)))
 
 
+def test_so_is_one_where_somebody_has_reset_the_group_since(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    plan = whole(bench, "one")
+    delete_group(bench, progress_group_of(bench.pipeline.group))
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 6})
+    (again,) = bench.work(plan, 0)
+    assert (again.complete, again.counts.read, ids(bench)) == (True, 0, list(range(10)))
+    # The reset is heeded all the same.
+    whole(bench, "two")
+    assert ids(bench) == [*range(10), *range(6, 10)]
+
+
 def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginning(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(20))

@@ -89,7 +89,6 @@ class Partitions(RuleBasedStateMachine):
         group = self.topic.log(which).group(LIVE)
         if group.committed is not None and group.committed.is_of(self.topic.id) and group.is_published:
             group.stored = None
-            self.topic.log(which).is_forgotten = True
 
     def delete_records(self, where: float, which: int = 0) -> None:
         log = self.topic.log(which)
@@ -209,16 +208,13 @@ class Partitions(RuleBasedStateMachine):
             return multiple()
         planned = plan.pending[which % len(plan.pending)]
         group = topic.logs[planned.partition].group(plan.working_group)
-        if group.committed is not None and is_superseded(planned, plan, group.committed):
+        if is_superseded(planned, plan, group.checkpoints):
             return multiple()
         log = topic.logs[planned.partition]
         committed = self._committed_beyond(plan, planned)
         if committed is not None and log.is_cut_below(plan.working_group):
             # The attempt is refused: a checkpoint of an older plan has come, since this one, to what was cut before.
             return multiple()
-        if log.is_forgotten and (group.committed is None or group.committed.mark is None):
-            # Nothing is left that says what the run has done: whoever clears it asks for it again.
-            log.ask_for(range(planned.start, planned.end))
         lease = Lease(plan.number, topic.draw(), 0)
         fence = topic.fence(plan.transactional_id(planned.partition))
         progress = take_on(planned, plan, lease, group.stored, committed)
@@ -279,9 +275,9 @@ class Partitions(RuleBasedStateMachine):
         return self.topic.logs[worker.range.partition] if worker.plan.topic_id == self.topic.id else None
 
     def _committed_beyond(self, plan: Plan, planned: PartitionRange) -> int | None:
-        held = self.topic.logs[planned.partition].group(plan.working_group).committed
-        alone = replace(plan, ranges=(planned,))
-        return committed_beyond(alone, {planned.partition: held} if held else {}).get(planned.partition)
+        group = self.topic.logs[planned.partition].group(plan.working_group)
+        held = committed_beyond(replace(plan, ranges=(planned,)), {planned.partition: group.checkpoints})
+        return held[planned.partition].offset if held else None
 
     def _store(self, worker: Worker, progress: PartitionProgress) -> bool:
         """In a transaction of the partition's writer: whoever opened it last has fenced the others."""

@@ -37,6 +37,11 @@ class Group:
         """Whether a checkpoint has come to what is stored."""
         return self.stored is None or (self.committed is not None and self.committed.offset >= self.stored.offset)
 
+    @property
+    def checkpoints(self) -> list[Held]:
+        """What checkpoints have left of it."""
+        return [held for held in (self.committed, self.published) if held is not None]
+
 
 @dataclass
 class Log:
@@ -64,9 +69,6 @@ class Log:
     """Where plans have found the group that somebody had put there, since the last checkpoint."""
     is_begun: bool = False
     """Whether a checkpoint has come after a plan of the group was done: from there on, no wish passes anything over."""
-
-    is_forgotten: bool = False
-    """Whether progress was ever forgotten here."""
 
     def group(self, name: str) -> Group:
         return self.groups.setdefault(name, Group())

@@ -182,6 +182,24 @@ def test_a_cleared_run_from_before_a_reset_does_nothing_once_a_newer_one_has_gon
     assert max(state.topic.log(0).handled.values()) == 2
 
 
+def test_nor_where_somebody_has_reset_the_group_again_since(state: Partitions) -> None:
+    before = run_whole(state)
+    state.reset(0.0)
+    run_whole(state)
+    state.forget_progress(0.0)
+    state.reset(1.0)
+    state.begin_and_work(plan=before, chunks=3)
+    assert max(state.topic.log(0).handled.values()) == 2
+
+
+def test_a_cleared_run_is_done_also_where_its_progress_is_forgotten_and_the_group_was_reset(state: Partitions) -> None:
+    done = run_whole(state)
+    state.forget_progress(0.0)
+    state.reset(1.0)
+    state.begin_and_work(plan=done, chunks=3)
+    assert max(state.topic.log(0).handled.values()) == 1
+
+
 def test_a_plan_goes_on_behind_an_election_that_has_lost_nothing(state: Partitions) -> None:
     run_whole(state)
     state.elect(where=1.0, more=3)
