@@ -128,6 +128,20 @@ MUTATIONS = (
         PURE,
     ),
     Mutation(
+        "take on: a run that was done is done once more where the group was reset since",
+        f"{PACKAGE}/kafka/positions.py",
+        "groups = (plan.working_group, published_group_of(plan.working_group))",
+        "groups = (plan.working_group,)",
+        "tests/broker/test_standing.py -k reset_the_group_since",
+    ),
+    Mutation(
+        "attempt: a run from before a reset goes on once the group was reset again",
+        STANDING,
+        "return any(mark.number > plan.number and mark.origin != planned.origin for mark in marks)",
+        "return False",
+        "tests/unit/contract/test_standing_machine.py",
+    ),
+    Mutation(
         "progress: a newer run that begins behind the range leaves it unfinished",
         STANDING,
         "found.progress.start >= planned.end:",
@@ -146,6 +160,13 @@ MUTATIONS = (
         f"{ENGINE}/held_offsets.py",
         "            if answer.error is not None:\n",
         "            if answer.offset is None:\n",
+        "tests/unit/engine/test_held_offsets.py",
+    ),
+    Mutation(
+        "held offsets: a record that was listened to is not read again",
+        f"{ENGINE}/held_offsets.py",
+        "if reads or failure",
+        "if failure",
         "tests/unit/engine/test_held_offsets.py",
     ),
     # Committed
