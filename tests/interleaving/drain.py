@@ -38,6 +38,8 @@ def drain(world: World, rnd: random.Random, redrives: bool) -> None:
 def redrive(world: World, times: int) -> None:
     """All that is left of the letters; when it is asked for once more, that is nothing."""
     for _ in range(times):
-        for hand in world.attempt(world.order_redrive()):
+        order = world.order_redrive()
+        for hand in world.attempt(order):
             world.finish(hand)
+        world.tell_redriven(order)
         world.model.redriven_all = True

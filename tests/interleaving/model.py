@@ -76,7 +76,8 @@ class Found:
     source: Mapping[int, Place]
     outputs: Mapping[str, Sequence[int]]
     letters: Mapping[str, Sequence[int]]
-    redriven: Sequence[int] = ()
+    redriven: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By the redrive that has brought them back."""
 
 
 @dataclass(slots=True)
@@ -93,6 +94,8 @@ class Model:
     told: list[Told] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
     anomalies: list[str] = field(default_factory=list)
+    redriven_told: dict[str, int] = field(default_factory=dict)
+    """How many records redrives count that they have brought back."""
     redriven_all: bool = False
     drained: bool = False
 
@@ -111,9 +114,15 @@ class Model:
         before = self.lineages[partition]
         before.append(Lineage(len(before) + 1, partition, base))
 
-    def plan(self, key: str, kind: Kind, ranges: Mapping[int, tuple[int, int]]) -> Run:
+    def plan(
+        self, key: str, kind: Kind, ranges: Mapping[int, tuple[int, int]], held: Mapping[int, int] | None = None
+    ) -> Run:
+        """Where the group stood when it was made counts only for those that follow the group."""
         run = Run(key, kind, ranges, {each: self.current(each) for each in ranges})
         self.runs[key] = run
+        for partition, (start, _) in ranges.items() if held and kind == "live" else ():
+            if held and start < held.get(partition, 0):
+                self.flag(f"the plan {key} begins at {start} of partition {partition}, and its group is at {held}")
         return run
 
     def checkpoint(self, run: Run, before: Mapping[int, int], after: Mapping[int, int], done: bool = True) -> None:
@@ -158,10 +167,10 @@ class Comparison:
         self.outputs = {key: Counter(numbers) for key, numbers in found.outputs.items()}
         self.letters = {key: Counter(numbers) for key, numbers in found.letters.items()}
         self.published = {
-            number
-            for key, run in model.runs.items()
-            if run.kind == "published"
-            for number in (*self.outputs.get(key, ()), *self.letters.get(key, ()))
+            (moved.lineage, number)
+            for moved in model.moved
+            if moved.run.kind == "published" and moved.after > moved.before
+            for number in (*self.outputs.get(moved.run.key, ()), *self.letters.get(moved.run.key, ()))
         }
 
     def anomalies(self) -> Iterator[str]:
@@ -225,8 +234,16 @@ class Comparison:
             lineage = told.run.lineages[told.partition] if told.run.kind == "live" else None
             for number in self.missing(lineage, start, end, told):
                 yield f"the checkpoint of {told.run.key} is complete, and {self.said(number)} was not handled"
-        if self.model.exactly_once and told.alone and told.run.kind == "live":
+        if told.run.kind != "live":
+            yield from self.of_window_counts(told)
+        elif told.alone:
             yield from self.of_counts(told)
+
+    def of_window_counts(self, told: Told) -> Iterator[str]:
+        """A run in a group of its own inherits nothing."""
+        wanted = self.sum_of(self.numbers(told.partition, *told.run.ranges[told.partition]))
+        if told.complete and told.counts != wanted:
+            yield f"the checkpoint of {told.run.key} counts {told.counts} in partition {told.partition}, of {wanted}"
 
     def of_counts(self, told: Told) -> Iterator[str]:
         """The counts are those of the run, and of the runs before it that no checkpoint has told of."""
@@ -254,7 +271,10 @@ class Comparison:
 
     def of_redrives(self) -> Iterator[str]:
         letters = {number for numbers in self.letters.values() for number in numbers}
-        redriven = Counter(self.found.redriven)
+        redriven = Counter(number for numbers in self.found.redriven.values() for number in numbers)
+        for key, told in self.model.redriven_told.items():
+            if told != (found := len(self.found.redriven.get(key, ()))):
+                yield f"the redrive {key} counts {told} records, and has brought {found} back"
         for number in sorted(redriven):
             if redriven[number] > 1 or number not in letters:
                 yield f"{self.said(number)} was redriven {redriven[number]} times"
@@ -266,7 +286,7 @@ class Comparison:
         runs = self.runs_of(lineage) if lineage else [told.run] if told else []
         partition = lineage.partition if lineage else told.partition if told else 0
         for number in self.numbers(partition, start, end):
-            if self.model.fate(number) == 0 or (lineage and number in self.published):
+            if self.model.fate(number) == 0 or (lineage, number) in self.published:
                 continue
             if not any(self.times(run, number) >= 1 for run in runs):
                 yield number

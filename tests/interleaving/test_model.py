@@ -8,6 +8,7 @@ import pytest
 
 from tests.interleaving.model import Found, Kind, Model, Run, Told
 
+ALTHOUGH = "although all was read to its end"
 TEN = {number: (0, number) for number in range(10)}
 
 
@@ -34,7 +35,7 @@ def plan(model: Model, key: str, start: int = 0, end: int = 10, kind: Kind = "li
 def check(model: Model, runs: Mapping[str, Sequence[int]], redriven: Sequence[int] = ()) -> list[str]:
     made = {key: handled(numbers) for key, numbers in runs.items()}
     outputs, letters = ({key: both[side] for key, both in made.items()} for side in (0, 1))
-    return model.check(Found(TEN, outputs, letters, redriven))
+    return model.check(Found(TEN, outputs, letters, {"redrive": redriven}))
 
 
 def told(run: Run, counts: tuple[int, int, int, int], complete: bool = True) -> Told:
@@ -92,12 +93,43 @@ def test_a_reset_asks_for_records_again() -> None:
 def test_a_backfill_has_its_window_and_what_it_publishes_counts() -> None:
     model = make()
     plan(model, "r0", 0, 5)
-    plan(model, "r1", 0, 10, "published")
+    model.checkpoint(plan(model, "r1", 0, 10, "published"), {0: 5}, {0: 10})
     model.drained = True
     assert check(model, {"r0": range(5), "r1": range(10)}) == []
     model = make()
     plan(model, "r0", 2, 4, "backfill")
     assert "record 4 (partition 0, offset 4), which is not in its plan" in check(model, {"r0": [2, 3, 4]})[0]
+
+
+@pytest.mark.parametrize("asked_again", [False, True])
+def test_a_backfill_counts_only_where_it_was_published_and_until_somebody_asks_again(asked_again: bool) -> None:
+    model = make()
+    backfill = plan(model, "r0", 0, 10, "published")
+    if asked_again:
+        model.checkpoint(backfill, {}, {0: 10})
+        model.move(0, 2)
+        plan(model, "r1", 2)
+    model.drained = True
+    said = check(model, {"r0": range(10)})
+    assert said[0] == f"record {2 * asked_again} (partition 0, offset {2 * asked_again}) was never handled, {ALTHOUGH}"
+
+
+@pytest.mark.parametrize("kind", ["backfill", "published"])
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_counts_of_a_backfill_are_those_of_its_window(kind: Kind, exactly_once: bool) -> None:
+    for counts in ((4, 3, 1, 0), (4, 4, 1, 0), (5, 4, 1, 0), (3, 3, 0, 0)):
+        model = make(exactly_once)
+        model.told.append(told(plan(model, "r0", 1, 5, kind), counts))
+        said = check(model, {"r0": range(1, 5)})
+        wrong = [f"the checkpoint of r0 counts {counts} in partition 0, of (4, 3, 1, 0)"]
+        assert said == (wrong if counts != (4, 3, 1, 0) else [])
+
+
+def test_a_plan_that_begins_below_its_group() -> None:
+    for kind, start, said in (("live", 5, 0), ("live", 4, 1), ("backfill", 0, 0), ("published", 0, 0)):
+        model = make()
+        model.plan("r0", kind, {0: (start, 10)}, {0: 5})
+        assert len(model.anomalies) == said
 
 
 def test_a_checkpoint_that_says_more_than_there_is() -> None:
@@ -128,9 +160,10 @@ def test_a_checkpoint_that_takes_the_group_where_it_must_not() -> None:
 
 def test_counts_that_are_no_sum_of_what_was_handled() -> None:
     for counts in ((10, 9, 1, 0), (11, 9, 1, 1), (5, 4, 0, 1)):
-        model = make()
-        model.told.append(told(plan(model, "r0"), counts))
-        assert any("counts" in said for said in check(model, {"r0": range(10)}))
+        for exactly_once in (True, False):
+            model = make(exactly_once)
+            model.told.append(told(plan(model, "r0"), counts))
+            assert any("counts" in said for said in check(model, {"r0": range(10)}))
 
 
 def test_letters_are_redriven_once() -> None:
@@ -139,6 +172,15 @@ def test_letters_are_redriven_once() -> None:
     assert "record 3 (partition 0, offset 3) was redriven 2 times" in check(model, {"r0": range(10)}, [3, 3])
     model.redriven_all = True
     assert "record 3 (partition 0, offset 3) was not redriven" in check(model, {"r0": range(10)})
+
+
+def test_a_redrive_that_counts_what_it_has_not_brought_back() -> None:
+    for redriven, said in (([3], []), ([], ["the redrive r1 counts 1 records, and has brought 0 back"])):
+        model = make()
+        plan(model, "r0")
+        outputs, letters = handled(range(10))
+        model.redriven_told["r1"] = 1
+        assert model.check(Found(TEN, {"r0": outputs}, {"r0": letters}, {"r1": redriven})) == said
 
 
 def test_outputs_out_of_order() -> None:

@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import Committed, Earliest, Explicit, Latest, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive, Selection, ledger_topic_of, redriving
+from airflow_provider_kpipe.contract.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish
@@ -150,7 +150,7 @@ class World:
             if kind == "live":
                 self.model.flag(f"the plan {key} was refused: {refused}")
             return None
-        run = self.model.plan(key, kind, {each.partition: (each.start, each.end) for each in plan.ranges})
+        run = self.model.plan(key, kind, {each.partition: (each.start, each.end) for each in plan.ranges}, self.held())
         order = Order(plan, self._writing_to(len(self.orders), self.bench.pipeline), run)
         self.orders.append(order)
         shown = [(each.partition, each.start, each.end, each.cuts, each.done) for each in plan.ranges]
@@ -340,6 +340,12 @@ class World:
         later = self.orders[self.orders.index(order) + 1 :]
         return any(each.run is not None and partition in each.run.ranges for each in later)
 
+    def tell_redriven(self, order: Order) -> None:
+        """Of a redrive that has just come to its end: the next one stores in the same place."""
+        with Positions(self.bench.settings) as positions:
+            counted = sum(each.counts.named.get(COUNTERS["redriven"], 0) for each in positions.progress(order.plan))
+        self.model.redriven_told[order.plan.run_key] = counted
+
     # In the end.
 
     def bring_out_the_dead(self) -> None:
@@ -356,13 +362,10 @@ class World:
         )
         source = {number_in(each): (each.partition() or 0, each.offset() or 0) for each in seen[bench.topic]}
         written: dict[str, list[int]] = {}
-        redriven: list[int] = []
+        redriven: dict[str, list[int]] = {}
         for order, topic in zip(self.orders, names, strict=True):
             numbers = [number_in(each) for each in seen[topic]]
-            if order.redrive:
-                redriven += numbers
-            else:
-                written[order.plan.run_key] = numbers
+            (redriven if order.redrive else written)[order.plan.run_key] = numbers
         letters: dict[str, list[int]] = {}
         for each in seen[bench.dead]:
             letters.setdefault(dict(each.headers() or [])["kpipe-run-key"].decode(), []).append(number_in(each))
