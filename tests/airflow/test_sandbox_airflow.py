@@ -18,6 +18,8 @@ from airflow_provider_kpipe.sandbox.airflow_server import PROGRAMS, SandboxAirfl
 
 AddDag = Callable[[str, str], None]
 
+RUN_SECONDS = 120
+
 GREETING_DAG = """
 from airflow.sdk import DAG, Param, task
 
@@ -49,17 +51,17 @@ def test_it_runs_a_dag_and_answers_questions_about_it(airflow: SandboxAirflow, a
     run = airflow.api.trigger("greeting", {"name": "Ada"})
     failing = airflow.api.trigger("greeting")
 
-    assert run.wait(60) == "success"
+    assert run.wait(RUN_SECONDS) == "success"
     assert run.task_states() == {"greet": "success"}
     assert run.xcom("greet") == {"hello": "Ada"}
     assert run.xcom("greet", "no-such-key") is None
     assert run.page.startswith(f"{airflow.url}/dags/greeting/runs/manual__")
 
-    assert failing.wait(60) == "failed"
+    assert failing.wait(RUN_SECONDS) == "failed"
     assert "ValueError: whom shall I greet?" in failing.log("greet")
 
     failing.clear(["greet"])
-    assert failing.wait(60) == "failed"
+    assert failing.wait(RUN_SECONDS) == "failed"
     assert failing.tries("greet") == 2
     assert "whom shall I greet?" in failing.log("greet", 1)
 
@@ -126,7 +128,7 @@ def test_when_its_parent_is_killed_nothing_is_left(tmp_path: Path) -> None:
                 time.sleep(0.05)
         finally:
             parent.kill()
-    assert psutil.wait_procs([supervisor, *family], timeout=60)[1] == []
+    assert psutil.wait_procs([supervisor, *family], timeout=RUN_SECONDS)[1] == []
 
 
 def test_a_missing_dag_folder_is_named(tmp_path: Path) -> None:

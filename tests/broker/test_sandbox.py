@@ -31,14 +31,14 @@ def produce(broker: SandboxBroker, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def consume(broker: SandboxBroker, topic: str, count: int, group: str = "readers") -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        messages = consumer.consume(count, timeout=10)
+        messages = consumer.consume(count, timeout=60)
         consumer.commit(asynchronous=False)
         return [message.value() for message in messages]
     finally:
@@ -53,7 +53,7 @@ def end_offset(broker: SandboxBroker, topic: str, timeout: float) -> int:
         consumer.close()
 
 
-def wait_until_gone(pid: int, seconds: float = 10) -> bool:
+def wait_until_gone(pid: int, seconds: float = 60) -> bool:
     """Whether the process ends in time; one that is only waiting to be reaped has ended."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -68,7 +68,7 @@ def wait_until_gone(pid: int, seconds: float = 10) -> bool:
 
 def test_it_lists_its_node(broker: SandboxBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    nodes = admin.describe_cluster(request_timeout=10).result().nodes
+    nodes = admin.describe_cluster(request_timeout=60).result().nodes
     assert [f"{node.host}:{node.port}" for node in nodes] == [broker.bootstrap_servers]
 
 
@@ -97,7 +97,7 @@ def test_two_brokers_run_side_by_side_and_leave_nothing(broker: SandboxBroker, m
     with SandboxBroker() as other:
         assert other.bootstrap_servers != broker.bootstrap_servers
         create_topics(other.bootstrap_servers, "there")
-        names = AdminClient({"bootstrap.servers": other.bootstrap_servers}).list_topics(timeout=10).topics
+        names = AdminClient({"bootstrap.servers": other.bootstrap_servers}).list_topics(timeout=60).topics
         assert "there" in names
         assert topic not in names
         pid, folder = other.pid, other.folder
@@ -124,7 +124,7 @@ def test_data_and_address_survive_a_restart_a_kill_and_a_pause(tmp_path: Path) -
         with pytest.raises(KafkaException):
             end_offset(own, "kept", timeout=0.5)
         own.resume()
-        assert end_offset(own, "kept", timeout=10) == 2
+        assert end_offset(own, "kept", timeout=60) == 2
         own.pause()  # and a paused broker can be stopped
 
     with SandboxBroker(tmp_path / "node") as again:
@@ -166,10 +166,10 @@ def test_the_command_prints_the_address_and_stops_when_told_to() -> None:
         assert sandbox.stdout is not None
         with sandbox.stdout:
             address = sandbox.stdout.readline().strip()
-        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=10).brokers
+        assert AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).brokers
         (child,) = psutil.Process(sandbox.pid).children()
         sandbox.terminate()
-        assert sandbox.wait(20) == 0
+        assert sandbox.wait(60) == 0
         assert not psutil.pid_exists(child.pid)
     finally:
         sandbox.kill()
@@ -193,7 +193,7 @@ def test_a_cluster_id_may_begin_with_a_dash(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(storage, "new_cluster_id", lambda: "-kU3OEVBNTcwNTJENDM2Qg")
     with SandboxBroker(tmp_path) as own:
         admin = AdminClient({"bootstrap.servers": own.bootstrap_servers})
-        assert admin.describe_cluster(request_timeout=10).result().cluster_id == "-kU3OEVBNTcwNTJENDM2Qg"
+        assert admin.describe_cluster(request_timeout=60).result().cluster_id == "-kU3OEVBNTcwNTJENDM2Qg"
 
 
 def test_an_altered_jar_in_the_cache_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

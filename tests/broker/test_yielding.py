@@ -57,7 +57,7 @@ def test_what_is_in_flight_is_finished_or_given_up(
     wait_for(lambda: working.worker.lanes[0].counts.read > 100 or not working.is_alive(), "a hundred records")
 
     orders.ask("somebody stopped the task")
-    working.join(30)
+    working.join(60)
 
     (progress,) = working.progress
     assert (progress.state, progress.reason) == ("yielded", "somebody stopped the task")
@@ -89,7 +89,7 @@ def test_a_run_that_was_stopped_loses_nothing_when_it_goes_on(
     working.start()
     wait_for(lambda: working.worker.lanes[0].stored >= 100 or not working.is_alive(), "two chunks")
     orders.ask("somebody stopped the task")
-    working.join(30)
+    working.join(60)
     assert working.progress[0].state == "yielded"
 
     (progress,) = bench.work(plan)
@@ -171,7 +171,7 @@ def test_a_partition_that_waits_for_a_next_try_yields_at_once(broker: SandboxBro
     wait_for(lambda: working.worker.lanes[0].stored == 5 or not working.is_alive(), "what lies before the broken one")
 
     orders.ask("somebody stopped the task")
-    working.join(30)
+    working.join(60)
 
     assert not working.is_alive()
     assert (working.progress[0].state, working.progress[0].next_offset) == ("yielded", 5)

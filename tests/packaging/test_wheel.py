@@ -218,7 +218,7 @@ def send(broker: SandboxBroker, topic: str, values: dict[int, list[str]]) -> Non
     for partition, sent in values.items():
         for value in sent:
             producer.produce(topic, value.encode(), partition=partition)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0
 
 
 def read_values(broker: SandboxBroker, topic: str, like: dict[int, list[str]]) -> dict[int, list[str]]:
@@ -230,7 +230,7 @@ def read_values(broker: SandboxBroker, topic: str, like: dict[int, list[str]]) -
     consumer.assign([TopicPartition(topic, partition, 0) for partition in like])
     unread = set(like)
     while unread:
-        message = consumer.poll(30)
+        message = consumer.poll(60)
         assert message is not None, f"{unread} did not come to an end"
         if message.error() is None:
             values[message.partition()].append(message.value().decode())
@@ -243,6 +243,6 @@ def read_values(broker: SandboxBroker, topic: str, like: dict[int, list[str]]) -
 
 def committed_offsets(broker: SandboxBroker, *, group: str, topic: str) -> dict[int, int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group})
-    found = consumer.committed([TopicPartition(topic, partition) for partition in range(2)], timeout=10)
+    found = consumer.committed([TopicPartition(topic, partition) for partition in range(2)], timeout=60)
     consumer.close()
     return {each.partition: each.offset for each in found}

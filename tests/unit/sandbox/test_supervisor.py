@@ -37,7 +37,7 @@ def python(code: str) -> list[str]:
 SLEEP = python("import time; time.sleep(600)")
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 20) -> None:
+def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"
@@ -64,7 +64,7 @@ def supervised(folder: Path, programs: Programs) -> Iterator[subprocess.Popen[st
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:
-    return not psutil.wait_procs(processes, timeout=10)[1]
+    return not psutil.wait_procs(processes, timeout=60)[1]
 
 
 def started(folder: Path, supervisor: int) -> list[psutil.Process]:
@@ -85,7 +85,7 @@ def test_told_to_end_it_leaves_nothing(tmp_path: Path, end: str) -> None:
             supervisor.terminate()
         elif supervisor.stdin:
             supervisor.stdin.close()
-        assert supervisor.wait(10) == 0
+        assert supervisor.wait(60) == 0
         assert not any(each.is_running() for each in below)
 
 
@@ -128,7 +128,7 @@ def test_first_programs_run_one_after_the_other_before_the_services(tmp_path: Pa
 )
 def test_a_program_that_ends_by_itself_ends_all_and_says_why(tmp_path: Path, programs: Programs, said: str) -> None:
     with supervised(tmp_path, programs) as supervisor:
-        assert supervisor.wait(10) == 1
+        assert supervisor.wait(60) == 1
         assert supervisor.stderr is not None
         assert supervisor.stderr.read() == said
 
@@ -138,5 +138,5 @@ def test_a_killed_service_is_noticed(tmp_path: Path) -> None:
         below = started(tmp_path, supervisor.pid)
         victim = next(each for each in below if each.cmdline() == SLEEP)
         os.kill(victim.pid, signal.SIGKILL)
-        assert supervisor.wait(10) == 1
+        assert supervisor.wait(60) == 1
         assert not any(each.is_running() for each in below)

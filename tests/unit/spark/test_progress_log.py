@@ -72,7 +72,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
         monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
         watch = ProgressLog({}, plan, interval_seconds=interval_seconds, show=show)
         with caplog.at_level(logging.INFO), watch:
-            assert FakePositions.exhausted.wait(10)
+            assert FakePositions.exhausted.wait(60)
         return [record.getMessage() for record in caplog.records]
 
     return run
@@ -109,7 +109,7 @@ def test_when_each_partition_was_first_seen_where_it_stands_is_kept(
     clock = chain(moments, repeat(moments[-1]))
     monkeypatch.setattr(progress_log, "datetime", type("Clock", (), {"now": staticmethod(lambda zone: next(clock))}))
     with ProgressLog({}, plan, interval_seconds=0.001, show=list) as log:
-        assert FakePositions.exhausted.wait(10)
+        assert FakePositions.exhausted.wait(60)
     assert log.moved_at == {0: moments[1], 1: moments[2], 2: moments[0]}
 
 
@@ -189,7 +189,7 @@ def test_what_was_looked_up_before_the_end_is_not_shown_behind_it(plan: Plan, mo
         yield looks_at(plan, 0, 1_000, 5)
         asked.set()
         # The answer comes once the job is over.
-        assert log._done.wait(10)
+        assert log._done.wait(60)
         yield looks_at(plan, 50, 1_000, 5)
 
     monkeypatch.setattr(progress_log, "Positions", FakePositions)
@@ -197,7 +197,7 @@ def test_what_was_looked_up_before_the_end_is_not_shown_behind_it(plan: Plan, mo
     monkeypatch.setattr(FakePositions, "exhausted", threading.Event(), raising=False)
     log = ProgressLog({}, plan, interval_seconds=0.001, show=shown.append)
     with log:
-        assert asked.wait(10)
+        assert asked.wait(60)
     assert shown == []
 
 
