@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from jobs import wait_for
 from pipelines import Bench
 from redrives import ids, mended, order, redrive
 from tasks import work_in_task
 from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
-# Long enough for a worker to be at its records by then.
-UNTIL_THE_DEADLINE = 10.0
-LONG_ENOUGH_TO_STORE = 5.0
+AN_HOUR = 3_600.0
+WorkUntilLate = Callable[..., tuple[list[dict[str, Any]], str]]
+
+
+@pytest.fixture
+def work_until_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkUntilLate:
+    """Does the work of a task, whose deadline has passed as soon as a worker is at what it does not come back from,
+    and the neighbours have come to their end."""
+    marks, late = tmp_path / "marks", tmp_path / "late"
+    marks.mkdir()
+    monkeypatch.setenv("KPIPE_TEST_MARKS", str(marks))
+
+    def work(
+        bench: Bench, plan: Plan, redrive: Redrive | None = None, neighbours: Sequence[int] = ()
+    ) -> tuple[list[dict[str, Any]], str]:
+        def have_come() -> bool:
+            with Positions(bench.settings) as positions:
+                return all(each.complete for each in positions.progress(plan) if each.range.partition in neighbours)
+
+        def let_it_be_late() -> None:
+            wait_for(lambda: any(marks.iterdir()) and have_come(), "the worker and its neighbours")
+            late.touch()
+
+        job = bench.attempt(plan, redrive, deadline=time.time() + AN_HOUR)
+        clock = threading.Thread(target=let_it_be_late)
+        clock.start()
+        done = work_in_task(bench, plan, at_once=2, job=job, late=late)
+        clock.join()
+        return done
+
+    return work
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
-    broker: SandboxBroker, delivery: Delivery
+    broker: SandboxBroker, work_until_late: WorkUntilLate, delivery: Delivery
 ) -> None:
     spec = {"delivery": delivery, "segments": ["deadly_kit:deadly"], "chunk_records": 5}
     bench = Bench.make(broker.bootstrap_servers, 2, **spec)
@@ -34,9 +69,8 @@ def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
     ]
     fill(bench.bootstrap, bench.topic, sent)
     plan = bench.plan()
-    job = bench.attempt(plan, deadline=time.time() + UNTIL_THE_DEADLINE, grace_seconds=1.0)
 
-    done, said = work_in_task(bench, plan, at_once=2, job=job)
+    done, said = work_until_late(bench, plan, neighbours=[1])
 
     hung, healthy = sorted(done, key=lambda each: each["partition"])
     assert (healthy["state"], healthy["stored"]) == ("complete", 10)
@@ -52,7 +86,7 @@ def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
 
 
 def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on_with_what_is_left(
-    broker: SandboxBroker,
+    broker: SandboxBroker, work_until_late: WorkUntilLate
 ) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:fails"], max_dead_letter_ratio=None)
     records = [{"id": each, "fate": "sleep" if each == 7 else ""} for each in range(10)]
@@ -60,9 +94,8 @@ def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on
     bench.work(bench.plan())
     hanging = mended(replace(bench, pipeline=replace(bench.pipeline, chunk_records=5)), "deadly_kit:deadly")
     made = order(hanging)
-    job = hanging.attempt(made.plan, made.redrive, deadline=time.time() + UNTIL_THE_DEADLINE, grace_seconds=1.0)
 
-    (done,), said = work_in_task(hanging, made.plan, job=job)
+    (done,), said = work_until_late(hanging, made.plan, made.redrive)
 
     assert (done["state"], done["stored"]) == ("yielded", 5), said
     assert "the run has reached its max_run_time" in done["reason"]
@@ -74,15 +107,14 @@ def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on
 
 
 def test_a_worker_that_has_not_imported_its_segments_by_then_is_ended_and_its_partition_is_named(
-    broker: SandboxBroker,
+    broker: SandboxBroker, work_until_late: WorkUntilLate
 ) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["never_kit:never"])
     fill(bench.bootstrap, bench.topic, [Sent()])
     plan = bench.plan()
-    # Nobody but the supervisor ends it: there is no segment_timeout.
-    job = bench.attempt(plan, deadline=time.time(), grace_seconds=LONG_ENOUGH_TO_STORE)
 
-    (done,), said = work_in_task(bench, plan, job=job)
+    # Nobody but the supervisor ends it: there is no segment_timeout.
+    (done,), said = work_until_late(bench, plan)
 
     assert (done["state"], done["stored"]) == ("yielded", 0), said
     assert "the worker was still busy with no record" in done["reason"]

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from typing import Any
 
+import orders_kit
 import pytest
 from jobs import wait_for
 from pipelines import Bench
@@ -67,18 +71,29 @@ def test_an_older_run_that_comes_late_leaves_the_newer_one_alone(broker: Sandbox
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-def test_two_runs_at_the_same_time_come_to_terms(broker: SandboxBroker, delivery: Delivery) -> None:
+def test_two_runs_at_the_same_time_come_to_terms(
+    broker: SandboxBroker, delivery: Delivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The older one notices in the middle of a chunk, when a record of it is refused, and must not fence in turn."""
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:slowly"], chunk_seconds=0.5)
     fill(bench.bootstrap, bench.topic, numbered(600))
     older, newer = bench.plan("older"), bench.plan("newer")
     first, second = (Working(bench.worker(plan, **{"linger.ms": "5"})) for plan in (older, newer))
+
+    def slowly(record: Any) -> Any:
+        time.sleep(0.01)
+        # The older one is still at work when the newer one has begun, however long that takes.
+        if record.key == b"599" and threading.current_thread() is first:
+            wait_for(lambda: second.worker.lanes[0].stored > 0, "a chunk of the newer run")
+        return record
+
+    monkeypatch.setattr(orders_kit, "slowly", slowly)
     first.start()
-    wait_for(lambda: first.worker.lanes.current.stored > 0, "a chunk of the older run")
+    wait_for(lambda: first.worker.lanes[0].stored > 0, "a chunk of the older run")
 
     second.start()
-    first.join(60)
-    second.join(60)
+    first.join(120)
+    second.join(120)
 
     assert (first.progress[0].state, first.progress[0].reason) == ("revoked", "run newer took the partition over")
     assert second.progress[0].complete, second.progress[0].reason
