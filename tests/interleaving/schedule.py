@@ -169,10 +169,13 @@ class Schedule:
         for partition, size in self.world.sizes.items():
             start = self.rnd.choice((0, self.rnd.randint(0, size)))
             windows[partition] = (start, self.rnd.randint(start, size))
-        if self.may_plan:
-            order = self.world.window(self.rnd.random() < 0.5, windows)
-            if order:
-                self.world.attempt(order, self.trap(0.1))
+        if self.may_plan and (order := self.world.window(self.rnd.random() < 0.5, windows)):
+            hands = self.world.attempt(order, self.trap(0.1))
+            # Otherwise somebody else may come to them later.
+            if self.rnd.random() < 0.6:
+                for hand in hands:
+                    self.world.finish(hand)
+                self.world.checkpoint(order)
 
     def redrive(self) -> None:
         if self.may_plan:
