@@ -81,6 +81,11 @@ class Facts:
         return any(each is not None for each in (self.committed, self.published, self.stored))
 
     @property
+    def is_published(self) -> bool:
+        """Whether a checkpoint has come to the partition."""
+        return any(self._of_this_topic(each) is not None for each in (self.committed, self.published))
+
+    @property
     def is_recreated(self) -> bool:
         """Whether the group's offset is one of a topic that had the same name."""
         return self.committed is not None and self.committed.mark is not None and self.mark is None

@@ -101,6 +101,11 @@ class Snapshot:
         held = self.facts[partition].held if partition in self.facts else None
         return held.offset if held else None
 
+    @property
+    def is_published(self) -> bool:
+        """Whether a checkpoint has come to any partition: those that nothing is known of were added since."""
+        return any(facts.is_published for facts in self.facts.values())
+
 
 def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[PartitionRange, ...]:
     """One range per partition wished for, empty ones included, in the order of partitions.
@@ -233,7 +238,8 @@ def _without_offset(otherwise: str, partition: int, snapshot: Snapshot, known: i
             "offsets.retention.minutes, 7 days by default) or was deleted. Start over with "
             "start='committed-or-earliest', or give the group its offset back and run again"
         )
-    return snapshot.latest[partition] if otherwise == "latest" else snapshot.earliest[partition]
+    is_added = known is None and snapshot.is_published
+    return snapshot.latest[partition] if otherwise == "latest" and not is_added else snapshot.earliest[partition]
 
 
 def _end(wish: OffsetLimit, partition: int, snapshot: Snapshot) -> int:

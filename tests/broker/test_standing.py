@@ -83,10 +83,11 @@ def test_a_partition_that_is_added_to_a_live_topic_is_read_from_its_beginning(br
     admin.create_partitions([NewPartitions(bench.topic, 2)])[bench.topic].result(30)
     with Positions(bench.settings) as positions:
         wait_for(lambda: len(positions.topic(bench.topic).partitions) == 2, "the new partition")
-    whole(bench, "second", start=LATEST)
-    fill(bench.bootstrap, bench.topic, [Sent(value=b'{"id": 100}', partition=1)] * 3)
-    whole(bench, "third", start=LATEST)
-    assert [each for each in ids(bench) if each == 100] == [100] * 3
+    # Before its first plan and after it.
+    for run in ("second", "third"):
+        fill(bench.bootstrap, bench.topic, [Sent(value=b'{"id": 100}', partition=1)] * 3)
+        whole(bench, run, start=LATEST)
+    assert [each for each in ids(bench) if each == 100] == [100] * 6
 
 
 def test_a_group_that_is_deleted_starts_over_where_that_is_said_and_goes_on_from_there(broker: SandboxBroker) -> None:

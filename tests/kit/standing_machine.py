@@ -130,9 +130,12 @@ class Partitions(RuleBasedStateMachine):
             # Only a person can say where to go on.
             assert any(facts.is_anything_known for facts in snapshot.facts.values())
             return multiple()
+        # A partition that was added since is read from its beginning.
+        published = [any(held.is_of(topic.id) for held in each.group(LIVE).checkpoints) for each in topic.logs]
         for planned in ranges:
             log = topic.logs[planned.partition]
-            is_wished = otherwise == "latest" and not log.is_begun
+            is_added = any(published) and not published[planned.partition]
+            is_wished = otherwise == "latest" and not log.is_begun and not is_added
             if is_wished and snapshot.standing(planned.partition).next_offset is None:
                 log.unread.difference_update(range(planned.start))
             self._check_read(log, range(planned.start))

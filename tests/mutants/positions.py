@@ -36,6 +36,13 @@ MUTATIONS = (
         PLANNED,
     ),
     Mutation(
+        "planner: what came to a partition before its first plan is passed over",
+        PLANNER,
+        'if otherwise == "latest" and not is_added else',
+        'if otherwise == "latest" else',
+        PLANNED,
+    ),
+    Mutation(
         "planner: a moment may lie beyond the end that was seen",
         PLANNER,
         "return min(snapshot.at[timestamp_ms][partition], snapshot.latest[partition])",

@@ -136,6 +136,27 @@ def test_a_partition_without_a_committed_offset_starts_where_it_was_said(otherwi
     assert found == {0: (start, 200), 1: (20, 50), 2: (0, 0)}
 
 
+def checkpointed(offset: int, topic_id: str = "id") -> Held:
+    return Held(offset, CommitMark("run", 1, topic_id, Origin(1), "orders"))
+
+
+@pytest.mark.parametrize(
+    ("known", "start"),
+    [
+        pytest.param({1: Facts("id", checkpointed(20))}, 100, id="other partitions are published"),
+        pytest.param({1: Facts("id", published=checkpointed(20))}, 100, id="they were reset since"),
+        pytest.param({1: Facts("id", checkpointed(20, "gone"))}, 200, id="of a topic that had the same name"),
+        pytest.param({1: Facts("id", Held(20))}, 200, id="somebody has put it there, and no run has begun"),
+        pytest.param(
+            {0: Facts("id", published=checkpointed(120)), 1: Facts("id", checkpointed(20))}, 200, id="it was deleted"
+        ),
+    ],
+)
+def test_a_partition_that_is_added_later_is_read_from_its_beginning(known: dict[int, Facts], start: int) -> None:
+    found = snapshot(facts={0: Facts("id"), **known}, latest={0: 200, 1: 50}, earliest={0: 100, 1: 0})
+    assert ranges(Wishes(start=Committed("latest")), found)[0] == (start, 200)
+
+
 def test_a_partition_without_a_committed_offset_is_an_error_where_it_was_said() -> None:
     with pytest.raises(PlanError, match="partition 0 of 'orders': the group has no committed offset"):
         plan_ranges(Wishes(start=Committed("error")), snapshot(facts=held(p1=20)))
