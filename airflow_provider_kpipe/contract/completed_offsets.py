@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 Span: TypeAlias = tuple[int, int]
-Spans: TypeAlias = tuple[tuple[int, ...], ...]
-"""Spans as they come out of a document, where a pair is a list of any length."""
+Spans: TypeAlias = tuple[Span, ...]
 
 
 class CompletedOffsets:

@@ -175,9 +175,12 @@ def _decode_value(hint: Any, value: Any, where: str) -> Any:
             return value
         raise DocumentError(f"{where} is {_shown(value)}; it must be one of {', '.join(map(repr, get_args(hint)))}")
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        if not isinstance(value, list):
-            raise DocumentError(f"{where}: a list is needed, not {_shown(value)}")
-        return tuple(_decode_value(get_args(hint)[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+        kind, *further = get_args(hint)
+        length = None if further in ([], [...]) else 1 + len(further)
+        if not isinstance(value, list) or length not in (None, len(value)):
+            wanted = "a list" if length is None else f"a list of {length}"
+            raise DocumentError(f"{where}: {wanted} is needed, not {_shown(value)}")
+        return tuple(_decode_value(kind, item, f"{where}[{i}]") for i, item in enumerate(value))
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _decode_mapping(hint, value, where)
     if dataclasses.is_dataclass(hint):

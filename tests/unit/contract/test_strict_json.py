@@ -36,6 +36,7 @@ class Sample(Document):
     inner: Inner
     maybe_inner: Inner | None
     numbers: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
     inners: tuple[Inner, ...]
     words: Sequence[str]
     offsets: Mapping[int, int]
@@ -58,6 +59,7 @@ SAMPLES = st.builds(
     inner=INNERS,
     maybe_inner=st.none() | INNERS,
     numbers=st.lists(st.integers(), max_size=3).map(tuple),
+    pairs=st.lists(st.tuples(st.integers(), st.integers()), max_size=3).map(tuple),
     inners=st.lists(INNERS, max_size=3).map(tuple),
     words=st.lists(st.text(), max_size=3).map(tuple),
     offsets=st.dictionaries(st.integers(), st.integers(), max_size=3),
@@ -79,6 +81,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "inner": {"low": 1, "high": 2},
         "maybe_inner": None,
         "numbers": [1, 2],
+        "pairs": [[1, 2]],
         "inners": [{"low": 1, "high": 2}],
         "words": ["a"],
         "offsets": {"0": 5},
@@ -259,6 +262,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("numbers", "12", "Sample.numbers: a list is needed, not str '12'"),
     ("numbers", None, "Sample.numbers: a list is needed, not NoneType None"),
     ("numbers", [1, True], "Sample.numbers[1]: int is needed, not bool True"),
+    ("pairs", [[1, 2], [1, 2, 3]], "Sample.pairs[1]: a list of 2 is needed, not list [1, 2, 3]"),
+    ("pairs", [[1]], "Sample.pairs[0]: a list of 2 is needed, not list [1]"),
+    ("pairs", [[1, "2"]], "Sample.pairs[0][1]: int is needed, not str '2'"),
     ("inners", [{"low": 1, "high": 2}, {"low": 1}], "Sample.inners[1] lacks high"),
     ("inners", [None], "Sample.inners[0]: a JSON object is needed, not NoneType None"),
     ("words", "abc", "Sample.words: a list is needed, not str 'abc'"),
