@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.strict_json import Document
 
 @dataclass(frozen=True, slots=True)
 class StopRequest(Document):
-    """The metadata of an offset in the plan's stop group, which means nothing otherwise."""
+    """The metadata of an offset in the plan's stop group. The offset is the attempt: that much any version reads."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 

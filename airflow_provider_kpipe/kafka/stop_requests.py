@@ -17,7 +17,7 @@ def request_stop(settings: Mapping[str, str], plan: Plan, attempt: int, reason: 
     """Say so to one attempt of a run; its workers look every half a second."""
     common = connecting({"log_level": 3, **settings})
     consumer = Consumer({**common, "group.id": stop_group_of(plan.working_group), "enable.auto.commit": False})
-    position = TopicPartition(plan.topic, stop_partition_of(plan), 0, StopRequest(attempt, reason).to_text())
+    position = TopicPartition(plan.topic, stop_partition_of(plan), attempt, StopRequest(attempt, reason).to_text())
     try:
         answers = within(seconds, lambda: consumer.commit(offsets=[position], asynchronous=False))
     finally:

@@ -97,7 +97,9 @@ class ListeningOrders(YieldOrders):
         try:
             request = StopRequest.read_text(found.metadata)
         except DocumentError as error:
-            self.ask(f"somebody asks to stop in words that cannot be read: {error}")
+            # One to an earlier attempt stays where it is, and would stop all that come after it.
+            if found.offset == self._job.attempt:
+                self.ask(f"somebody asks to stop in words that cannot be read: {error}")
             return
         if request is not None and request.attempt == self._job.attempt:
             self.ask(request.reason)

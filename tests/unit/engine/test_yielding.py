@@ -16,6 +16,8 @@ from airflow_provider_kpipe.contract.stop_request import StopRequest
 from kpipe_engine import yielding
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
+NEWER = StopRequest(3, "").to_text().replace('"schema_version":1', '"schema_version":99')
+
 
 def test_without_an_order_there_is_no_reason() -> None:
     assert YieldOrders().reason is None
@@ -71,25 +73,25 @@ def test_nobody_rests_beyond_the_deadline(waits: Waits, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("held", "reason"),
+    ("attempt", "held", "reason"),
     [
-        ("", None),
-        ("somebody else's", None),
-        (StopRequest(2, "an earlier attempt").to_text(), None),
-        (StopRequest(3, "the task was stopped").to_text(), "the task was stopped"),
-        (
-            StopRequest(3, "").to_text().replace('"schema_version":1', '"schema_version":99'),
-            "somebody asks to stop in words that cannot be read: StopRequest.schema_version is 99",
-        ),
+        (0, "", None),
+        (3, "somebody else's", None),
+        (2, StopRequest(2, "an earlier attempt").to_text(), None),
+        (3, StopRequest(3, "the task was stopped").to_text(), "the task was stopped"),
+        (2, NEWER, None),
+        (3, NEWER, "somebody asks to stop in words that cannot be read: StopRequest.schema_version is 99"),
     ],
 )
-def test_a_request_to_stop_is_heeded_also_where_another_version_wrote_it(held: str, reason: str | None) -> None:
+def test_a_request_to_stop_is_heeded_also_where_another_version_wrote_it(
+    attempt: int, held: str, reason: str | None
+) -> None:
     pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
     orders = ListeningOrders(Job(pipeline, plan_of(PartitionRange(0, 0, 5, None)), 3), {})
 
     class Holder:
         def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
-            return [TopicPartition(asked[0].topic, asked[0].partition, 0, held)]
+            return [TopicPartition(asked[0].topic, asked[0].partition, attempt, held)]
 
     orders._look(cast("Any", Holder()), [TopicPartition("orders", 0)])
     if reason is None:

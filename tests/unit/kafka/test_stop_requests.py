@@ -27,13 +27,13 @@ class Group:
 
     def __init__(self) -> None:
         self.refusal: KafkaError | None = None
-        self.held: dict[tuple[str, int], str] = {}
+        self.held: dict[tuple[str, int, int], str] = {}
         self.is_closed = False
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[Answer]:
         assert not asynchronous
         if self.refusal is None:
-            self.held.update({(each.topic, each.partition): each.metadata for each in offsets})
+            self.held.update({(each.topic, each.partition, each.offset): each.metadata for each in offsets})
         return [Answer(self.refusal) for _ in offsets]
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Group:
 def test_a_request_says_which_attempt_is_to_stop_and_why(group: Group) -> None:
     request_stop({}, PLAN, 4, "the task was stopped")
     (place,) = group.held
-    assert place == ("orders", stop_partition_of(PLAN))
+    assert place == ("orders", stop_partition_of(PLAN), 4)
     assert StopRequest.read_text(group.held[place]) == StopRequest(4, "the task was stopped")
     assert group.is_closed
 
