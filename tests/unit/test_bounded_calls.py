@@ -45,6 +45,7 @@ def unbounded_calls(source: str) -> list[str]:
         for node in _methods_of_clients(tree)
         if id(node) not in excused and node.attr not in LOCAL and not _is_timed(tree, node)
     ]
+    found += [f"line {each.lineno}: {ast.unparse(each)}" for each in _called_past_their_bound(tree, excused)]
     return found + [f"line {node.lineno}: a client by another name: {ast.unparse(node)}" for node in _strangers(tree)]
 
 
@@ -94,9 +95,23 @@ def _handed_over(tree: ast.AST) -> Iterator[int]:
         ]
         yield from (id(each) for each in seen)
         for node in seen:
-            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-            if name in functions:
-                yield from (id(each) for each in ast.walk(functions[name]))
+            if (function := functions.get(_own_name(node))) is not None:
+                yield from (id(each) for each in ast.walk(function))
+
+
+def _own_name(node: ast.AST) -> str:
+    """Of a function of the same module, or of a method of the same object."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _called_past_their_bound(tree: ast.AST, excused: set[int]) -> Iterator[ast.Call]:
+    """Functions that are excused, as they are handed over, and that somebody calls all the same."""
+    bounded = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and id(node) in excused}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _own_name(node.func) in bounded and id(node) not in excused:
+            yield node
 
 
 def _called(function: ast.expr) -> str:
@@ -167,6 +182,8 @@ def test_a_future_without_a_bound_is_found() -> None:
         "producer.something_new()",
         "self._reader(slot).committed(asked)",
         "self._consumers[group].commit(offsets=positions, asynchronous=False)",
+        "def drop():\n    producer.close()\ncalls = BoundedCalls(drop)\ndrop()",
+        "def close():\n    reader.close()\ncalls = BoundedCalls(consumer.close)",
     ],
 )
 def test_one_without_a_bound_is_found(call: str) -> None:
