@@ -86,6 +86,14 @@ def test_a_long_reason_keeps_its_beginning(letter: str) -> None:
     assert REASON_BYTES - 6 < size_of(found.reason or "") <= REASON_BYTES
 
 
+@pytest.mark.parametrize("letter", ["a", '"', "\n", "é", "漢", "🙂"])
+def test_a_long_reason_is_cut_to_the_bytes_that_are_left_beside_the_offset(letter: str) -> None:
+    named = {f"{number:02d}{'帳' * 12}": number for number in range(40)}
+    fitted = fit(stored(counts=Counts(named=named), reason=letter * 5_000), LEAST_METADATA_BYTES)
+    assert fitted.details is not None
+    assert LEAST_METADATA_BYTES - 6 < len(fitted.progress.encode()) <= LEAST_METADATA_BYTES
+
+
 def test_what_does_not_fit_is_found_in_the_details() -> None:
     named = {f"{number:02d}{'帳' * 12}": number for number in range(20)}
     causes = tuple(Cause("E" * 80, f"orders:{number}", number + 1, 0, number) for number in range(10))

@@ -51,6 +51,11 @@ def test_settings_show_no_secret_when_they_are_printed() -> None:
     assert "hush" not in f"{[made]}"
 
 
+def test_a_later_attempt_has_the_later_leases_whatever_its_tasks_are() -> None:
+    earlier, later = replace(job(), attempt=8), replace(job(), attempt=9)
+    assert earlier.lease(0) < earlier.lease(7) < later.lease(0)
+
+
 def test_who_looks_after_others_waits_for_them_after_the_deadline() -> None:
     late = replace(job(), deadline=1_000.0, grace_seconds=10.0)
     assert [late.overdue_after(graces) for graces in (0, 1, DRIVER_GRACES, TASK_GRACES)] == [1_000, 1_010, 1_030, 1_040]
