@@ -135,7 +135,10 @@ def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[Pa
 
 
 def cut(
-    ranges: Sequence[PartitionRange], topic_partitions: int, metadata_bytes: int = METADATA_BYTES
+    ranges: Sequence[PartitionRange],
+    topic_partitions: int,
+    metadata_bytes: int = METADATA_BYTES,
+    kept: Mapping[int, int] | None = None,
 ) -> tuple[PartitionRange, ...]:
     """Cut what is long, so that several tasks share a hot partition.
 
@@ -143,12 +146,15 @@ def cut(
 
     A run that stops half-way leaves a span of completed offsets for each piece but the first. Where they would not fit
     beside an offset any more, a range is cut into fewer pieces, or into none: it closes the gaps one after another.
+
+    :param kept: by partition, how many spans lie beside the offset to which the run is published, and stay there
     """
     if topic_partitions > MOST_WRITERS:
         return tuple(ranges)
     longest = max(SHORTEST_PIECE, ceil(sum(map(len, ranges)) / MOST_PIECES))
-    room = most_spans(metadata_bytes)
-    return tuple(_in_pieces(each, min(ceil(len(each) / longest), 1 + room - len(each.done))) for each in ranges)
+    room, kept = most_spans(metadata_bytes), kept or {}
+    left = {each.partition: room - max(len(each.done), kept.get(each.partition, 0)) for each in ranges}
+    return tuple(_in_pieces(each, min(ceil(len(each) / longest), 1 + left[each.partition])) for each in ranges)
 
 
 def _in_pieces(planned: PartitionRange, pieces: int) -> PartitionRange:

@@ -59,7 +59,8 @@ def make_plan(
     if publishes or wishes.continues_group:
         check_not_truncated(positions.cluster, group, snapshot, ranges)
     if pipeline.partitions.relaxed:
-        ranges = cut(ranges, len(topic.partitions), metadata_bytes)
+        kept = {each.partition: len(snapshot.standing(each.partition).done) for each in ranges} if publishes else {}
+        ranges = cut(ranges, len(topic.partitions), metadata_bytes, kept)
     if publishes:
         check_publishing(group, snapshot, ranges)
     return Plan(

@@ -22,6 +22,7 @@ from airflow_provider_kpipe.contract.metadata import (
     most_spans,
     shortened,
 )
+from airflow_provider_kpipe.contract.offsets import Explicit, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import PlanError
@@ -134,17 +135,21 @@ def short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
 
 
-def run_half_way(bench: Bench, plan: Plan, chance: random.Random) -> None:
-    """Each piece of the plan stops somewhere."""
+def run_half_way(bench: Bench, plan: Plan, chance: random.Random, first: int | None = None) -> None:
+    """Each piece of the plan stops somewhere, the first one after so many chunks."""
     planned, job = plan.ranges[0], bench.attempt(plan)
     pieces = [planned.pieces[0], *planned.pieces]
     for task, piece in enumerate(pieces):
         worker = PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task)
         worker.open()
-        for _ in range(chance.randint(1, 3) if task else 0):
+        for _ in range(_chunks(piece, chance, first) if task else 0):
             if worker.lanes.unsettled:
                 worker.run_chunk()
         worker.close()
+
+
+def _chunks(piece: PartitionRange, chance: random.Random, first: int | None) -> int:
+    return chance.randint(1, 3) if first is None or piece.slot else first
 
 
 def finish(bench: Bench) -> None:
@@ -198,3 +203,24 @@ def test_runs_that_were_planned_beside_each_other_stop_before_they_overflow(brok
     finish(bench)
 
     assert ids(bench) == list(range(300))
+
+
+@pytest.mark.usefixtures("short_pieces")
+def test_backfills_that_are_published_half_way_never_overflow(broker: SandboxBroker) -> None:
+    relaxed = PartitionScaling("relax_ordering_within_partition")
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=3, scaling=relaxed)
+    fill(bench.bootstrap, bench.topic, numbered(1_000))
+    chance, spans = random.Random(7), []
+    for number in range(12):
+        # Each begins anew in pieces of its own, and takes the group a little further than the one before it.
+        window = {"start": Explicit({0: 0}), "end": Explicit({0: 600 + 30 * number})}
+        plan = bench.plan(run_key=f"run-{number}", publish=True, **window)
+        run_half_way(bench, plan, chance, first=number + 1)
+        bench.checkpoint(plan)
+        mark = json.loads(held(bench.bootstrap, bench.pipeline.group, bench.topic).metadata)
+        spans.append(len(mark["beyond"]))
+    finish(bench)
+
+    assert 15 < max(spans) <= most_spans(METADATA_BYTES)
+    assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 1_000}
+    assert set(ids(bench)) == set(range(1_000))

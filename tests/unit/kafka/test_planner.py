@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -276,6 +277,14 @@ def test_a_long_range_is_cut_where_its_topic_has_no_more_partitions_than_writers
     size = 100_000 // pieces
     assert found == [(start, start + size) for start in range(100, 100_100, size)]
     assert other == short
+
+
+@pytest.mark.parametrize(("kept", "pieces"), [(0, 16), (33, 16), (40, 9), (48, 1), (60, 1)])
+def test_a_range_is_cut_into_fewer_pieces_where_spans_stay_beside_the_offset(kept: int, pieces: int) -> None:
+    planned = PartitionRange(0, 0, 400_000, 0)
+    (done,) = cut([replace(planned, done=tuple((at, at + 1) for at in range(1, 2 * kept, 2)))], 1)
+    (published,) = cut([planned], 1, kept={0: kept})
+    assert (len(done.pieces), len(published.pieces)) == (pieces, pieces)
 
 
 @pytest.mark.parametrize("cap", [0, -1, True, False, 1.5, "5"], ids=repr)
