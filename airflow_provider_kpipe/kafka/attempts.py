@@ -33,6 +33,7 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
         # First: of all that is asked here, only this names what ails a connection.
         positions.topic(plan.topic)
         checkpoints = positions.checkpoints(plan)
+        highest = _highest_number(positions, plan)
     for planned in plan.ranges:
         if is_superseded(planned, plan, checkpoints[planned.partition]):
             raise StalePlanError(
@@ -41,8 +42,16 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
             )
     further = committed_beyond(plan, checkpoints)
     _check_not_truncated(positions, plan, further)
-    number = draw_number(settings, plan.working_group, plan.topic, above=plan.number)
+    number = draw_number(settings, plan.working_group, plan.topic, above=highest)
     return Attempt(number, {partition: held.offset for partition, held in further.items()})
+
+
+def _highest_number(positions: Positions, plan: Plan) -> int:
+    """Of the plan, and of the attempts that have stored something: the counter may have expired since, or have been
+    deleted, and an attempt with a number that was drawn before would leave its partitions to the earlier one."""
+    partitions = [each.partition for each in plan.ranges]
+    stored = positions.stored_so_far(plan.progress_group(), plan.topic, partitions)
+    return max([plan.number, *(each.progress.lease.attempt for each in stored.values())])
 
 
 def _check_not_truncated(positions: Positions, plan: Plan, further: Mapping[int, Held]) -> None:

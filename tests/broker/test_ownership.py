@@ -9,11 +9,13 @@ from typing import Any
 
 import orders_kit
 import pytest
+from confluent_kafka.admin import AdminClient
 from jobs import wait_for
 from pipelines import Bench
 from topics import commit, committed, fill, numbered, read_all
 from workers import Working
 
+from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
 from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -174,6 +176,25 @@ def test_a_run_that_has_the_key_of_one_before_does_not_take_its_progress_for_its
     anew = bench.plan("live")
     assert bench.work(anew)[0].counts.read == 60
     assert bench.checkpoint(anew).complete
+
+
+def test_a_run_goes_on_where_the_counter_of_its_attempts_was_lost(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    plan = bench.plan()
+    for _ in range(2):
+        killed = bench.worker(plan)
+        killed.open()
+        killed.run_chunk()
+        killed.close()
+    admin, counter = AdminClient(bench.settings), sequence_group_of(bench.pipeline.group)
+    admin.delete_consumer_groups([counter])[counter].result(30)
+
+    (progress,) = bench.work(plan)
+
+    assert progress.complete
+    assert bench.checkpoint(plan).complete
+    assert ids(bench) == list(range(40))
 
 
 def test_a_partition_that_was_never_begun_does_not_keep_the_others_from_being_published(broker: SandboxBroker) -> None:
