@@ -131,6 +131,11 @@ def _stop_if_too_much(error: KafkaError) -> None:
             "offset.metadata.max.bytes what it was, or let the connection's user describe the cluster's settings, so "
             "that a new plan knows it"
         )
+    if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        raise PartitionStoppedError(
+            f"the broker does not let a transaction last so long ({error.str()}): lower transaction_seconds or "
+            "chunk_seconds of the pipeline, or raise the broker's transaction.max.timeout.ms"
+        )
 
 
 def may_be_fenced(error: KafkaError) -> bool:

@@ -98,6 +98,18 @@ def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
         raise KafkaException(KafkaError(code, "why"))
 
 
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [
+        (KafkaError.OFFSET_METADATA_TOO_LARGE, "offset.metadata.max.bytes"),
+        (KafkaError.INVALID_TRANSACTION_TIMEOUT, "lower transaction_seconds"),
+    ],
+)
+def test_what_is_more_than_a_broker_allows_stops_the_partition_with_its_remedy(code: int, remedy: str) -> None:
+    with pytest.raises(PartitionStoppedError, match=rf"\(why\): .*{remedy}"), needing(group="g"):
+        raise KafkaException(KafkaError(code, "why"))
+
+
 @pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError.GROUP_AUTHORIZATION_FAILED])
 def test_what_has_no_name_here_is_left_as_it_is(code: int) -> None:
     failure = KafkaException(KafkaError(code))

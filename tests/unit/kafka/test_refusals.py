@@ -19,6 +19,7 @@ from airflow_provider_kpipe.kafka.refusals import failure_of, passes, remedy
 @pytest.mark.parametrize(
     ("name", "passing", "said"),
     [
+        ("INVALID_TRANSACTION_TIMEOUT", False, "raise the brokers' transaction.max.timeout.ms to 60000"),
         ("_TRANSPORT", True, "see that the cluster is up and that bootstrap.servers and security.protocol"),
         ("COORDINATOR_NOT_AVAILABLE", True, "see that the cluster is up"),
         ("FENCED_LEADER_EPOCH", True, "see that the cluster is up"),
