@@ -15,7 +15,8 @@ from kpipe_engine.whereabouts import At, Reading
 SHRINK = 32
 """After each death, chunks have so many times fewer records than what the worker died over."""
 MOST_DEATHS = 10
-"""From the first chunk to a chunk of one record it takes no more than seven, whatever its size."""
+"""From the first chunk to a record that dies in a chunk of its own twice it takes no more than eight, whatever the
+size."""
 MOST_DEATHS_OVER_NOTHING = 3
 _LAST_CALL_FIRST = "(most recent call first):"
 
@@ -70,8 +71,8 @@ class Case:
     """A block and the workers that died over it.
 
     The first death says which records were being handled; they are redone in smaller chunks, and what dies over a
-    chunk says which ones to look at next. A record that makes a worker die in a chunk of its own, after it has been
-    in one that did, is found, and is a fault like any other. A death may follow its record late, or come of no record
+    chunk says which ones to look at next. A record that makes two workers in a row die in a chunk of its own is found,
+    and is a fault like any other. A death may follow its record late, or come of no record
     at all, but of load: then everything since the stored offset is suspected, and the number of tries is limited.
     """
 
@@ -83,6 +84,7 @@ class Case:
         self._component = component
         self._memory_mb = memory_mb
         self._read: Reading | None = None
+        self._alone: tuple[int, int] | None = None
         self._deaths = self._deaths_over_nothing = 0
 
     def note_death(self, death: Death, at: At | Reading | None, was_at_ease: bool) -> str:
@@ -165,10 +167,10 @@ class Case:
 
     def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Care, str]:
         """The narrowest suspicion that this death gives rise to, and what that means."""
-        care = self.care
+        care, is_found = self.care, self._is_found(at, death)
         if before is None or not before.covers(at):
             suspicion = Suspicion(at.partition, at.first, at.after, _fewer(at.read))
-        elif at.in_chunk == 1 and (before.first is None or at.first >= before.first):
+        elif is_found:
             return self._condemn(at, death)
         else:
             suspicion = Suspicion(at.partition, None, at.after, _fewer(at.in_chunk))
@@ -181,6 +183,15 @@ class Case:
             self._stop(reason, at.partition)
             return self.care, reason
         return replace(care, suspicion=suspicion), f"they are redone, {suspicion.records} in a chunk"
+
+    def _is_found(self, at: At, death: Death) -> bool:
+        """Whether the record was alone in its chunk, and has not been so for the first time.
+
+        Whatever ends workers again and again, such as memory that leaks or that a container lacks, ends some over a
+        chunk of one record, too, but hardly two over the same one. Only a limit that was exceeded has no other cause.
+        """
+        before, self._alone = self._alone, (at.partition, at.first) if at.in_chunk == 1 else None
+        return self._alone is not None and (death.kind == "timeout" or self._alone == before)
 
     def _condemn(self, at: At, death: Death) -> tuple[Care, str]:
         known = self.care.culprits.get(at.partition, {})

@@ -122,14 +122,22 @@ class ClosesDead(ClosesNever):
 class DeadlyAfterMany:
     """Dies of what it has seen, and of no record in particular."""
 
+    most = 700
+
     def open(self, context: Any) -> None:
         self.seen = 0
 
     def process(self, record: Any) -> Any:
         self.seen += 1
-        if self.seen > 700:
+        if self.seen > self.most:
             meet("segfault")
         return record
+
+
+class DeadlyAfterFew(DeadlyAfterMany):
+    """Often with one record in hand."""
+
+    most = 20
 
 
 class Leaks:

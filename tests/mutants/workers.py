@@ -65,6 +65,13 @@ MUTATIONS = (
         f"{U}/test_care.py",
     ),
     Mutation(
+        "care: one death in a chunk of its own condemns a record",
+        f"{E}/care.py",
+        "self._alone == before",
+        "True",
+        f"{U}/test_care.py",
+    ),
+    Mutation(
         "lone fetch: the client goes on while its messages are handled",
         f"{E}/lone_fetch.py",
         'calls.within(CLOSE_SECONDS, "the client that had fetched was closed", consumer.close)',
