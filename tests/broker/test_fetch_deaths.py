@@ -25,10 +25,11 @@ BATCH_BY_BATCH = {"fetch.message.max.bytes": "1"}
 
 
 def put(bench: Bench, partition: int, *values: bytes, compression: str = "none") -> None:
-    """All in one batch."""
+    """All in one batch: a topic that is not known yet when they are flushed gets its records one by one."""
     whole = {"compression.type": compression, "linger.ms": 60_000, "batch.size": 1_000_000_000}
     sizes = {"message.max.bytes": 1_000_000_000, "queue.buffering.max.kbytes": 2_000_000}
     producer = Producer({**bench.settings, **whole, **sizes})
+    producer.list_topics(bench.topic, timeout=60)
     for value in values:
         producer.produce(bench.topic, value, partition=partition)
     assert producer.flush(60) == 0
