@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
+from kpipe_engine.care import Care
 from kpipe_engine.clients import QUEUE_KBYTES
 from kpipe_engine.errors import PartitionStoppedError, reason_of
 from kpipe_engine.events import without_events
@@ -45,7 +46,9 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
     job, kafka = without_events(Job.from_json(unpack(packed))), KafkaSettings.from_json(unpack(settings))
     for planned in job.plan.pending:
         if planned.cuts:
-            worker = PartitionWorker(job, kafka, planned.pieces[:1], YieldOrders())
+            # Without the segments: an import that hangs or ends its process would do so to the driver, and to the job.
+            care = Care(stops={planned.partition: "it is only taken on"})
+            worker = PartitionWorker(job, kafka, planned.pieces[:1], YieldOrders(), care=care)
             try:
                 worker.open()
             except KafkaException as failure:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from pipelines import Bench
+from tasks import work_in_task
 from topics import commit, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.contract.job import pack
 from airflow_provider_kpipe.contract.offsets import Earliest
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
@@ -20,6 +24,7 @@ from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import ownership
+from kpipe_engine.task import claim_what_is_cut
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -65,6 +70,28 @@ def test_pieces_are_finished_in_any_order(broker: SandboxBroker, delivery: Deliv
     assert (found.state, found.counts.read, found.counts.written) == ("complete", 100, 100)
     checkpoint = bench.checkpoint(plan)
     assert (checkpoint.complete, checkpoint.partitions[0].committed) == (True, 100)
+    assert sorted(ids(bench)) == list(range(100))
+
+
+def test_it_is_taken_on_without_its_segments(
+    broker: SandboxBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the driver, which nobody looks after: an import that hangs or ends its process would do so to the job."""
+    mark = tmp_path / "imported"
+    monkeypatch.setenv("KPIPE_TEST_IMPORT_MARK", str(mark))
+    monkeypatch.delitem(sys.modules, "importing_kit", raising=False)
+    made = make(broker)
+    bench = dataclasses.replace(made, pipeline=dataclasses.replace(made.pipeline, segments=("importing_kit:one",)))
+    plan = bench.plan()
+    assert plan.ranges[0].cuts
+    job = bench.attempt(plan)
+
+    claim_what_is_cut(pack(job), pack(bench.kafka))
+
+    assert not mark.exists()
+    done, said = work_in_task(bench, plan, job=job)
+    assert [each["state"] for each in done] == ["complete"] * 4, said
+    assert mark.exists()
     assert sorted(ids(bench)) == list(range(100))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutation import ENGINE as E
 from tests.mutants.mutation import Mutation
 
+B = "tests/broker"
 U = "tests/unit/engine"
 
 MUTATIONS = (
@@ -70,6 +71,13 @@ MUTATIONS = (
         "self._alone == before",
         "True",
         f"{U}/test_care.py",
+    ),
+    Mutation(
+        "pieces: the driver imports segments",
+        f"{E}/task.py",
+        "YieldOrders(), care=care)",
+        "YieldOrders())",
+        f"{B}/test_pieces.py",
     ),
     Mutation(
         "lone fetch: the client goes on while its messages are handled",
