@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from airflow_provider_kpipe.contract.plan import Plan
@@ -21,13 +21,17 @@ def slots_of(first: Mapping[int, Stored]) -> dict[int, list[int]]:
     return slots
 
 
-def writers_left_open(plan: Plan, held: StoredBySlot) -> list[str]:
+def writers_left_open(plan: Plan, held: StoredBySlot, being_stored: Mapping[int, Collection[int]]) -> list[str]:
     """Name the transactional ids of ranges and pieces, of any run, that nobody has brought to an end.
 
     A worker stores its lease before it writes anything, and the end of its range, or why it gave it up, with the last
-    of it. Partitions and writers that a plan newer than this one has a lease on are left to that one.
+    of it. One that ended over its lease shows only in that it is being stored. Partitions and writers that a plan newer
+    than this one has a lease on are left to that one.
+
+    :param being_stored: by slot, partitions for which something is stored in a transaction that is open
     """
-    left, newer = set(), set()
+    left = {plan.transactional_id(each, slot) for slot, of_slot in being_stored.items() for each in of_slot}
+    newer = set()
     for slot, of_slot in held.items():
         for partition, stored in of_slot.items():
             writer = plan.transactional_id(partition, slot)

@@ -21,7 +21,7 @@ def name_what_holds_up(
     if not (isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._TIMED_OUT):
         return
     try:
-        held_up = _held_up(cluster, group, topic, partitions)
+        held_up = being_committed(cluster, group, topic, partitions) if _is_coordinated(cluster, group) else []
     except KpipeError:
         return
     if held_up:
@@ -35,10 +35,8 @@ def name_what_holds_up(
         ) from cause
 
 
-def _held_up(cluster: Cluster, group: str, topic: str, partitions: Collection[int]) -> list[int]:
-    """Those whose offset is about to be another one, if the transaction is committed."""
-    if not _is_coordinated(cluster, group):
-        return []
+def being_committed(cluster: Cluster, group: str, topic: str, partitions: Collection[int]) -> list[int]:
+    """Say of which partitions an offset of the group is part of an open transaction."""
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
     answer = cluster.ask_admin(
         lambda admin, seconds: admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=seconds),

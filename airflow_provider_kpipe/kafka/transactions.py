@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaException, Producer
@@ -13,6 +13,7 @@ from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.open_writers import slots_of, writers_left_open
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import KpipeError
+from airflow_provider_kpipe.kafka.open_transactions import being_committed
 from airflow_provider_kpipe.kafka.positions import Positions
 
 log = logging.getLogger(__name__)
@@ -45,10 +46,16 @@ def end_what_is_left_open(
 
 def _left_open(positions: Positions, plan: Plan) -> list[str]:
     topic = positions.topic(plan.topic)
+    asked: dict[int, Collection[int]] = {0: topic.partitions}
     held = {0: positions.stored_so_far(plan.progress_group(), topic.name, topic.partitions)}
     for slot, partitions in slots_of(held[0]).items():
+        asked[slot] = partitions
         held[slot] = positions.stored_so_far(plan.progress_group(slot), topic.name, partitions)
-    return writers_left_open(plan, held)
+    being_stored = {
+        slot: being_committed(positions.cluster, plan.progress_group(slot), topic.name, partitions)
+        for slot, partitions in asked.items()
+    }
+    return writers_left_open(plan, held, being_stored)
 
 
 def end_open_transactions(settings: Mapping[str, str], transactional_ids: Iterable[str], seconds: float) -> None:

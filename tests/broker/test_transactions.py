@@ -153,6 +153,30 @@ def test_a_worker_killed_between_its_offset_and_its_commit_holds_up_no_checkpoin
         assert not are_held_back(bench.bootstrap, bench.output)
 
 
+@pytest.mark.parametrize("runs_before", [0, 1], ids=["first", "second"])
+def test_a_worker_killed_over_its_lease_holds_up_no_checkpoint(broker: SandboxBroker, runs_before: int) -> None:
+    """What is stored says nothing of it yet, or that a run before has come to its end."""
+    bench = make(broker)
+    if runs_before:
+        before = bench.plan("before")
+        bench.work(before)
+        assert checkpointed(bench, before) == 40
+        fill(bench.bootstrap, bench.topic, numbered(10))
+    plan = bench.plan()
+    worker = bench.worker(plan)
+    worker.delivery.open()
+    worker.recovery.look(worker.lanes.not_revoked)
+    worker.delivery.begin()
+    try:
+        worker.delivery.acks.producer.send_offsets_to_transaction(
+            worker.ownership.positions(worker.lanes).progress, worker.source.consumer.consumer_group_metadata()
+        )
+        assert checkpointed(bench, plan) == (40 if runs_before else None)
+        assert len(bench.plan("next").pending) == 1
+    finally:
+        worker.close()
+
+
 def test_what_was_brought_to_an_end_is_not_asked_about(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs tens of milliseconds."""
     bench = make(broker, partitions=2, segments=["faulty_kit:odd_ones_fail"], on_fault="stop_partition")

@@ -107,6 +107,13 @@ MUTATIONS = (
         f"{B}/test_transactions.py",
     ),
     Mutation(
+        "transactions: that of a worker that was killed over its lease is left open",
+        f"{PACKAGE}/kafka/transactions.py",
+        "return writers_left_open(plan, held, being_stored)",
+        "return writers_left_open(plan, held, {})",
+        f"{B}/test_transactions.py",
+    ),
+    Mutation(
         "checkpoint: what a killed job has left open is left to its timeout",
         f"{PACKAGE}/kafka/committer.py",
         "if destination is not None:",

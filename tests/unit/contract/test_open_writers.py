@@ -37,12 +37,19 @@ def stored(number: int = 5, offset: int = 10, **more: Any) -> Stored:
     ids=["half-way", "claimed", "own", "at its end", "stopped", "yielded", "newer"],
 )
 def test_a_partition(found: Stored, is_open: bool) -> None:
-    assert writers_left_open(PLAN, {0: {3: found}}) == (["kpipe/orders/orders/3"] if is_open else [])
+    assert writers_left_open(PLAN, {0: {3: found}}, {}) == (["kpipe/orders/orders/3"] if is_open else [])
 
 
 def test_a_writer_that_a_newer_run_has_for_another_partition_is_left_to_it() -> None:
-    assert writers_left_open(PLAN, {0: {1: stored(), 2: stored(), 65: stored(number=8)}}) == ["kpipe/orders/orders/2"]
-    assert writers_left_open(PLAN, {0: {1: stored(), 65: stored()}}) == ["kpipe/orders/orders/1"]
+    held = {0: {1: stored(), 2: stored(), 65: stored(number=8)}}
+    assert writers_left_open(PLAN, held, {}) == ["kpipe/orders/orders/2"]
+    assert writers_left_open(PLAN, {0: {1: stored(), 65: stored()}}, {}) == ["kpipe/orders/orders/1"]
+
+
+def test_what_is_being_stored() -> None:
+    """A worker that has ended over its lease: what was stored before it says nothing of it."""
+    held = {0: {1: stored(offset=40), 66: stored(number=8)}, 1: {}}
+    assert writers_left_open(PLAN, held, {0: [1, 2], 1: [1]}) == ["kpipe/orders/orders/1", "kpipe/orders/orders/1/1"]
 
 
 def test_pieces_of_the_run_that_has_the_partition() -> None:
@@ -50,16 +57,16 @@ def test_pieces_of_the_run_that_has_the_partition() -> None:
     assert slots_of(first) == {1: [1], 2: [1]}
     # The second piece has not begun: whoever worked on it before was fenced.
     held = {0: first, 1: {1: stored(number=4)}, 2: {1: stored()}}
-    assert writers_left_open(PLAN, held) == ["kpipe/orders/orders/1/2"]
+    assert writers_left_open(PLAN, held, {}) == ["kpipe/orders/orders/1/2"]
 
 
 def test_pieces_of_the_run_before_until_they_are_settled() -> None:
     first = {1: stored(offset=40, pieces=1, unsettled=Pieces(4, 3))}
     assert slots_of(first) == {1: [1], 2: [1]}
     held = {0: first, 1: {1: stored(number=4)}, 2: {1: stored(number=4, offset=40)}}
-    assert writers_left_open(PLAN, held) == ["kpipe/orders/orders/1/1"]
+    assert writers_left_open(PLAN, held, {}) == ["kpipe/orders/orders/1/1"]
 
 
 def test_pieces_of_a_partition_that_a_newer_run_has_taken_on_are_fenced_by_it() -> None:
     first = {1: stored(number=8, pieces=1, unsettled=Pieces(4, 2))}
-    assert writers_left_open(PLAN, {0: first, 1: {1: stored(number=4)}}) == []
+    assert writers_left_open(PLAN, {0: first, 1: {1: stored(number=4)}}, {}) == []
