@@ -69,6 +69,10 @@ _REMEDIES = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: "see that the topic is there, with all its partitions",
     KafkaError.OFFSET_METADATA_TOO_LARGE: f"raise the brokers' offset.metadata.max.bytes to {METADATA_BYTES} or more",
     KafkaError.INVALID_TRANSACTION_TIMEOUT: "raise the brokers' transaction.max.timeout.ms to 60000 or more",
+    KafkaError._BAD_COMPRESSION: (
+        "a batch among them is broken, or inflates to more than receive.message.max.bytes: raise that in the extra of "
+        "the connection"
+    ),
     KafkaError._AUTO_OFFSET_RESET: "the topic does not hold these records (any more): start a new run",
 }
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from pipelines import Bench
+from redrives import dry_run
 from topics import read_all
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
+from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
@@ -18,14 +21,14 @@ LIMITS = {"receive.message.max.bytes": "3000000", "fetch.max.bytes": "2000000", 
 PAYLOAD = b"x" * 400_000
 
 
-def put(bench: Bench, compression: str, *values: bytes) -> None:
+def put(bench: Bench, compression: str, *values: bytes, topic: str | None = None) -> None:
     """All in one batch, however slow the machine is: it is sent when it is flushed. A topic that is not known by then
     gets its records one by one."""
     settings = {"compression.type": compression, "linger.ms": 60_000, "batch.size": 50_000_000}
     producer = Producer({**bench.settings, **settings, "message.max.bytes": 50_000_000})
-    producer.list_topics(bench.topic, timeout=30)
+    producer.list_topics(topic or bench.topic, timeout=30)
     for value in values:
-        producer.produce(bench.topic, value, partition=0)
+        producer.produce(topic or bench.topic, value, partition=0)
     assert producer.flush(30) == 0
 
 
@@ -71,3 +74,10 @@ def test_its_records_are_passed_over_and_counted_as_lost_and_no_others(bench: Be
     assert (progress.counts.written, progress.counts.lost) == (21, 4_010 + 9)
     values = [record.value for record in read_all(bench.bootstrap, bench.output)]
     assert values == [b"before"] * 10 + [b"between"] + [b"after"] * 10
+
+
+def test_one_among_dead_letters_is_named_to_whoever_looks_at_them(broker: SandboxBroker) -> None:
+    bench = replace(Bench.make(broker.bootstrap_servers), login=LIMITS)
+    put(bench, "zstd", *([PAYLOAD] * 10), topic=bench.dead)
+    with pytest.raises(KpipeError, match=r"inflates to more than receive\.message\.max\.bytes: raise that"):
+        dry_run(bench)
