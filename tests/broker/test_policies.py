@@ -162,6 +162,32 @@ def test_a_record_is_tried_again(
         assert letter.header("kpipe-fault-attempts") == str(min(retry.max_attempts, 1 + retried))
 
 
+@pytest.mark.parametrize(
+    ("segment", "at_once"),
+    [("SpoilsItsFirstTry", 1), ("SpoilsItsFirstTry", 4), ("SpoilsItsFirstTryAwaited", 4)],
+    ids=["in order", "in threads", "awaited"],
+)
+def test_every_try_begins_with_the_record_as_it_was_read(broker: SandboxBroker, segment: str, at_once: int) -> None:
+    mode = "relax_ordering_within_partition" if at_once > 1 else "preserve_partition_order"
+    bench = Bench.make(
+        broker.bootstrap_servers,
+        segments=[f"faulty_kit:{segment}"],
+        retry=RetryPolicy.fixed(2, 0.001),
+        scaling=PartitionScaling(mode, max_in_flight_per_partition=at_once),
+    )
+    headers: list[tuple[str, bytes | None]] = [("a", b"1"), ("a", None)]
+    sent = [Sent(b"value %d" % each, b"key", 0, headers, 1_700_000_000_000) for each in range(9)]
+    fill(bench.bootstrap, bench.topic, sent)
+
+    (progress,) = bench.work(bench.plan())
+
+    assert (progress.counts.written, progress.counts.retried) == (9, 9)
+    found = read_all(bench.bootstrap, bench.output)
+    assert sorted(each.value or b"" for each in found) == [each.value for each in sent]
+    for each in found:
+        assert (each.key, each.headers, each.timestamp[1]) == (b"key", headers, 1_700_000_000_000)
+
+
 @both_deliveries
 def test_too_many_dead_letters_stop_the_pipeline_and_what_is_stored_stays(
     broker: SandboxBroker, delivery: Delivery

@@ -149,6 +149,28 @@ def test_pressed_twice_nothing_goes_back_twice(broker: SandboxBroker, target: Re
     assert redrive(bench, "second", target=target).named == {"kpipe:already_redriven": 20}
 
 
+def test_a_letter_whose_entry_is_taken_back_goes_back_once_more(broker: SandboxBroker) -> None:
+    bench = mended(with_dead_letters(broker, partitions=3))
+    assert redrive(bench).named == {"kpipe:redriven": 5}
+    ledger = ledger_topic_of(bench.pipeline)
+    entry = max(read_all(bench.bootstrap, ledger), key=lambda each: each.partition)
+    assert entry.partition > 0
+    fill(bench.bootstrap, ledger, [Sent(None, entry.key, entry.partition)])
+
+    assert redrive(bench, "again").named == {"kpipe:redriven": 1, "kpipe:already_redriven": 4}
+    assert redrive(bench, "and again").named == {"kpipe:already_redriven": 5}
+    assert len(ids(bench, bench.output)) == 11
+
+
+def test_what_a_mapper_wrote_goes_back_as_it_wrote_it(broker: SandboxBroker) -> None:
+    bench = with_dead_letters(broker, dead_letter={"mapper": "dead_letter_kit:as_ticket"})
+    tickets = [each.value for each in read_all(bench.bootstrap, bench.dead)]
+    assert redrive(bench, target="source").named == {"kpipe:redriven": 5}
+    back = read_all(bench.bootstrap, bench.topic)[10:]
+    assert [each.value for each in back] == tickets
+    assert all(("ticket", b"open") in each.headers for each in back)
+
+
 def test_redrives_that_choose_the_same_letter_in_different_ways_take_it_once(broker: SandboxBroker) -> None:
     bench = mended(with_dead_letters(broker))
     assert redrive(bench, "one", record=Coordinates(bench.topic, 0, 5)).named == {

@@ -43,6 +43,26 @@ class FailsTwice:
         return record
 
 
+class SpoilsItsFirstTry:
+    """Changes all of a record before its first try fails, and nothing in the second."""
+
+    def open(self, context: Any) -> None:
+        self.tried: set[int] = set()
+
+    def process(self, record: Any) -> Any:
+        if record.metadata.offset not in self.tried:
+            self.tried.add(record.metadata.offset)
+            record.value, record.key, record.timestamp, record.partition = b"spoiled", b"spoiled", 1, 0
+            record.headers.append(("spoiled", b"1"))
+            raise TimeoutError("not yet")
+        return record
+
+
+class SpoilsItsFirstTryAwaited(SpoilsItsFirstTry):
+    async def process(self, record: Any) -> Any:
+        return super().process(record)
+
+
 def every_tenth_too_large(record: Any) -> Any:
     if json.loads(record.value)["id"] % 10 == 5:
         record.value = b"x" * 2_000_000
