@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+from job_runs import job_run, without_spark
 from pipelines import Bench
 from topics import are_held_back, fill, numbered
 from workers import abandoned
 
-from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.spark.job_run import JobRun
 from airflow_provider_kpipe.spark.submission import Submission
 
 
 @pytest.fixture
-def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
-    """The submissions that would have started Spark."""
-    found: list[Submission] = []
-    monkeypatch.setattr(Submission, "run", lambda self: found.append(self))
-    return found
-
-
-def job_run(bench: Bench, plan: Plan) -> JobRun:
-    nothing: Any = {}
-    return JobRun(
-        bench.attempt(plan),
-        bench.kafka,
-        conn_id="spark_default",
-        spark_conf=nothing,
-        py_files=(),
-        submit_options=nothing,
-        progress_interval=60.0,
-    )
+def submitted() -> Iterator[list[Submission]]:
+    with without_spark() as found:
+        yield found
 
 
 def test_what_is_complete_is_not_submitted_again(broker: SandboxBroker, submitted: list[Submission]) -> None:
@@ -41,12 +25,12 @@ def test_what_is_complete_is_not_submitted_again(broker: SandboxBroker, submitte
     fill(bench.bootstrap, bench.topic, numbered(10, partitions=2))
     plan = bench.plan()
     bench.work(plan, 0)
-    half = job_run(bench, plan)
+    half = job_run(bench, bench.attempt(plan))
     assert [each.complete for each in half.run(lambda progress: {})] == [True, False]
     assert len(submitted) == 1
     bench.work(plan, 1)
 
-    whole = job_run(bench, plan)
+    whole = job_run(bench, bench.attempt(plan))
     progress = whole.run(lambda progress: {})
     whole.check(progress)
 
@@ -62,7 +46,7 @@ def test_what_an_earlier_run_has_left_open_is_ended_before_a_job_is_submitted(
     with abandoned(bench.worker(bench.plan("older"), 1)):
         assert are_held_back(bench.bootstrap, bench.output)
 
-        job_run(bench, bench.plan("newer", partitions=[0])).run(lambda progress: {})
+        job_run(bench, bench.attempt(bench.plan("newer", partitions=[0]))).run(lambda progress: {})
 
         assert len(submitted) == 1
         assert not are_held_back(bench.bootstrap, bench.output)

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
+from job_runs import job_run, without_spark
 from pipelines import Bench
 from topics import committed, fill, numbered
 
+from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import StalePlanError
+from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -25,6 +28,11 @@ def bench(broker: SandboxBroker) -> Bench:
     return made
 
 
+def changed(bench: Bench, changes: dict[str, Any]) -> Plan:
+    plan: Plan = replace(bench.plan(), **changes)
+    return plan
+
+
 CHANGED: list[tuple[dict[str, Any], str]] = [
     ({"ranges": (PartitionRange(0, 0, 6, None),)}, "ends at 6 in partition 0 of .*, and the log at 5"),
     # Nothing to read, and to be committed where a group begins.
@@ -34,14 +42,35 @@ CHANGED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), CHANGED, ids=[said for _, said in CHANGED])
+each_change = pytest.mark.parametrize(("changes", "said"), CHANGED, ids=[said for _, said in CHANGED])
+
+
+@each_change
 def test_what_the_topic_does_not_have_is_refused(bench: Bench, changes: dict[str, Any], said: str) -> None:
-    plan: Plan = replace(bench.plan(), **changes)
+    plan = changed(bench, changes)
     with Positions(bench.settings) as positions, pytest.raises(StalePlanError, match=said):
         check_in_log(positions, plan)
     with pytest.raises(StalePlanError, match=said):
         bench.checkpoint(plan)
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
+
+
+@each_change
+def test_a_run_over_it_submits_nothing(bench: Bench, changes: dict[str, Any], said: str) -> None:
+    begun = bench.attempt(bench.plan())
+    run = job_run(bench, replace(begun, plan=changed(bench, changes)))
+    with without_spark() as submitted, pytest.raises(StalePlanError, match=said):
+        run.run(lambda progress: {})
+    assert submitted == []
+
+
+@each_change
+def test_a_gate_over_it_never_opens(bench: Bench, changes: dict[str, Any], said: str) -> None:
+    """Not by the answer that nothing is to be read there."""
+    plan = changed(bench, changes)
+    target = DrainTarget.of_plan(plan, group=None, partitions=None)
+    with pytest.raises(StalePlanError, match=said):
+        look(bench.settings, target, plan)
 
 
 def test_a_topic_that_has_grown_still_has_what_was_planned(broker: SandboxBroker) -> None:

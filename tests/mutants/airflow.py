@@ -72,6 +72,20 @@ MUTATIONS = (
         f"{U}/kafka/test_plan_check.py {U}/operators/test_handover.py",
     ),
     Mutation(
+        "run: a job over what its topic does not have is submitted",
+        f"{PACKAGE}/spark/job_run.py",
+        "            check_in_log(positions, self._job.plan)\n",
+        "",
+        f"{B}/test_plan_check.py",
+    ),
+    Mutation(
+        "gate: a plan over what its topic does not have is waited for",
+        f"{PACKAGE}/kafka/draining.py",
+        "        if plan is not None:\n            check_in_log(positions, plan)\n",
+        "",
+        f"{B}/test_plan_check.py",
+    ),
+    Mutation(
         "plan check: ranges beyond the log are run",
         f"{PACKAGE}/kafka/plan_check.py",
         "if planned.end > ends[planned.partition]:",
