@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -9,7 +10,7 @@ from itertools import pairwise
 import pytest
 from jobs import wait_for
 from pipelines import Bench
-from topics import Seen, Sent, change_topic, committed, fill, fill_in_transactions, read_all
+from topics import Seen, Sent, change_topic, committed, fill, fill_in_transactions, held, read_all
 
 from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -87,6 +88,27 @@ def test_what_is_left_is_written(bench: Bench, compacted: str) -> None:
     assert [(each.key, each.value) for each in read_all(bench.bootstrap, bench.output)] == [
         (each.key, each.value) for each in left
     ]
+
+
+def test_what_goes_while_a_run_is_at_work_is_no_obstacle(bench: Bench) -> None:
+    """The run is stopped after its first chunk, and goes on when the middle of its range is gone."""
+    bench = dataclasses.replace(bench, pipeline=dataclasses.replace(bench.pipeline, chunk_records=2 * ROUND))
+    plan = bench.plan()
+    first = bench.worker(plan)
+    first.open()
+    first.run_chunk()
+    first.close()
+    before = read_all(bench.bootstrap, bench.output)
+    stored = held(bench.bootstrap, plan.progress_group(), bench.topic).offset
+    left = [each for each in compact(bench) if each.offset >= stored]
+
+    (progress,) = bench.work(plan)
+
+    assert (len(before), progress.complete) == (2 * ROUND, True)
+    assert progress.counts.read == progress.counts.written == len(before) + len(left)
+    assert bench.checkpoint(plan).complete
+    written = read_all(bench.bootstrap, bench.output)
+    assert [each.value for each in written] == [each.value for each in (*before, *left)]
 
 
 @pytest.mark.parametrize("inside", ["two holes", "one hole"])

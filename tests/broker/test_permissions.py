@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +17,12 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from gated import SEGMENT, gated, in_the_middle
 from guarded import guarded_broker
 from jobs import wait_for
 from pipelines import Bench
 from redrives import order, redrive, work
-from topics import fill, numbered
+from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.permissions import REMEDY
 from airflow_provider_kpipe.contract.pipeline import Delivery
@@ -57,6 +60,16 @@ def forbid(bench: Bench, kind: ResourceType, name: str, seen: bool) -> None:
     (made,) = admin.create_acls([AclBinding(*what)]).values()
     made.result(30)
     wait_for(lambda: bool(admin.describe_acls(AclBindingFilter(*what)).result(30)), "the rule")
+
+
+def allow_again(bench: Bench, name: str) -> None:
+    any_rule = AclBindingFilter(
+        ResourceType.ANY, name, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    admin = AdminClient(bench.settings)
+    (gone,) = admin.delete_acls([any_rule]).values()
+    gone.result(30)
+    wait_for(lambda: not admin.describe_acls(any_rule).result(30), "the rule to go")
 
 
 def assert_stopped_over(thing: str, progress: PartitionProgress) -> None:
@@ -120,3 +133,41 @@ def test_the_ledger_of_a_redrive(strict_broker: SandboxBroker) -> None:
     made = order(bench, "second", target="source")
     forbid(bench, ResourceType.TOPIC, made.redrive.ledger_topic, seen=True)
     assert_stopped_over(f"topic {made.redrive.ledger_topic!r}", *work(bench, made))
+
+
+LOST = ["the output", "the group of what is stored", "the transactional id"]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "lost"), [*(("exactly_once", each) for each in LOST), *(("at_least_once", each) for each in LOST[:2])]
+)
+def test_what_is_taken_away_in_the_middle_of_a_run_stops_it_and_nothing_is_lost(
+    strict_broker: SandboxBroker, delivery: Delivery, lost: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    bench = Bench.make(strict_broker.bootstrap_servers, delivery=delivery, chunk_records=10, segments=[SEGMENT])
+    fill(bench.bootstrap, bench.topic, gated(numbered(40), 15, gate))
+    plan = bench.plan()
+    (writer,) = plan.transactional_ids
+    kind, name = {
+        "the output": (ResourceType.TOPIC, bench.output),
+        "the group of what is stored": (ResourceType.GROUP, plan.progress_group()),
+        "the transactional id": (ResourceType.TRANSACTIONAL_ID, writer),
+    }[lost]
+    with in_the_middle(bench, plan, 10, gate) as working:
+        forbid(bench, kind, name, seen=True)
+
+    (progress,) = working.progress
+    assert (progress.state, progress.next_offset) == ("stopped", 10)
+    assert name in (progress.reason or "")
+    assert "the connection's user may" in (progress.reason or "")
+
+    allow_again(bench, name)
+    (again,) = bench.work(plan)
+    assert again.complete
+    assert bench.checkpoint(plan).complete
+    found = sorted(json.loads(record.key or b"") for record in read_all(bench.bootstrap, bench.output))
+    if delivery == "exactly_once":
+        assert found == list(range(40))
+    else:
+        assert set(found) == set(range(40))
