@@ -38,6 +38,7 @@ class Source:
         self._skips: list[tuple[int, int]] = []
         self._given_back: list[SourceMessage] = []
         self._lost = 0
+        self._stop: PartitionStoppedError | None = None
         self.is_alone = False
         """Whether nothing is fetched but what is read next."""
         self.unreadable: dict[int, Fault] = {}
@@ -69,7 +70,7 @@ class Source:
             self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
 
     def _go_to(self, next_offset: int) -> None:
-        self._given_back = []
+        self._given_back, self._stop = [], None
         self.next_offset = self._beyond = next_offset
         self._heard_at = time.monotonic()
         epoch = self.range.leader_epoch if self.range else NO_EPOCH
@@ -118,6 +119,8 @@ class Source:
             messages, self._given_back = self._given_back, []
             self.next_offset = self._beyond
             return messages
+        if self._stop is not None:
+            raise self._stop
         batch = self._fetch(self.next_offset, min(most, self._end - self.next_offset))
         messages = cast("list[SourceMessage]", [message for message in batch if message.error() is None])
         if messages:
@@ -189,7 +192,14 @@ class Source:
                 if (event.offset() or 0) >= self._end:
                     self.next_offset = self._end
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._pass_over_lost(error)
+                try:
+                    self._pass_over_lost(error)
+                except PartitionStoppedError as stop:
+                    # It is said once. What was read before it comes first: nobody can read that again.
+                    if not has_messages:
+                        raise
+                    self._stop = stop
+                    return
             elif error.code() == KafkaError._BAD_COMPRESSION:
                 # It is said again and again. What lies before the batch comes first.
                 if not has_messages:

@@ -24,6 +24,8 @@ class Log:
         self.offsets, self.message = list(offsets), message
         self.first, self.at = 0, 0
         self.events: list[Message] = []
+        self.beside: list[Message] = []
+        """What happens in the fetch that gives out the next records."""
         self.assigned: list[int | None] = []
 
     def close(self) -> None:
@@ -43,7 +45,8 @@ class Log:
         found = [each for each in self.offsets if each >= self.at][:most]
         if found:
             self.at = found[-1] + 1
-        return [self.message(each) for each in found]
+        events, self.beside = self.beside, []
+        return [*(self.message(each) for each in found), *events]
 
     def position(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition("orders", 3, self.at)]
@@ -133,6 +136,20 @@ def test_records_that_have_left_the_topic_stop_the_partition(open_source: Any, m
     source.start_at(RANGE, 10)
     with pytest.raises(PartitionStoppedError, match="records 10 to 14 have left the topic before they were read"):
         source.read(10)
+
+
+def test_what_was_read_before_they_left_comes_first(open_source: Any, message: MakeMessage) -> None:
+    """Nobody can read it again."""
+    source, log = open_source(range(10, 13))
+    log.first, log.beside = 15, [out_of_range(message)]
+    source.start_at(RANGE, 10)
+    messages = source.read(1_000)
+    assert offsets(messages) == [10, 11, 12]
+    source.give_back(messages[1:])
+    assert offsets(source.read(1_000)) == [11, 12]
+    with pytest.raises(PartitionStoppedError, match="records 13 to 14 have left the topic"):
+        source.read(1_000)
+    assert source.next_offset == 13
 
 
 @pytest.mark.parametrize(("first", "lost", "goes_on_at"), [(15, 5, 15), (500, 10, 20)])
