@@ -40,6 +40,7 @@ from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.last_words import say_why
 from kpipe_engine.ownership import Ownership
+from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.recovery import Recovery
 from kpipe_engine.run_watch import choose_watch
 from kpipe_engine.source import Source
@@ -78,6 +79,7 @@ class PartitionWorker:
         self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
         self.caution = Caution(self.care, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
+        self.topic = PlannedTopic(settings.source, job.plan)
         self.admission = Admission(self.pause, self.resume, orders)
         self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
         details = DetailsGroup(settings.source, job.plan, ranges[0].slot)
@@ -275,6 +277,8 @@ class PartitionWorker:
     def store(self) -> None:
         """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
         told = [lane for lane in self.lanes if lane.has_news]
+        if told:
+            self.topic.check()
         self.delivery.store(self.ownership.positions(told))
         for lane in told:
             lane.note_stored()
@@ -309,5 +313,6 @@ class PartitionWorker:
             lane.handler.close()
         self.delivery.close()
         self.source.close()
+        self.topic.close()
         self.watch.close()
         self.events.close()

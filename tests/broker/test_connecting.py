@@ -40,6 +40,7 @@ from kpipe_engine.clients import consumer_settings, log_error, reader_of
 from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.lone_fetch import fetch_alone
 from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.silence import silent_clusters
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
@@ -154,6 +155,7 @@ def test_each_client_backs_off_and_has_a_logger(
         wait_for(lambda: orders.given, "the request to stop")
     assert fetch_alone(consumer_settings(bench.settings, plan, 0), TopicPartition(bench.topic, 0, 0), 1)
     assert silent_clusters(bench.kafka) == []
+    PlannedTopic(bench.settings, newer).check()
 
     found = {module: set(kinds) for module, kinds in opened.items()}
     assert found == opened_in_the_sources()

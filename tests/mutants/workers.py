@@ -142,4 +142,18 @@ MUTATIONS = (
         "    @property\n",
         f"{U}/test_handlers.py",
     ),
+    Mutation(
+        "planned topic: what was read of a topic that was made anew is stored",
+        f"{E}/partition_worker.py",
+        "            self.topic.check()\n",
+        "            pass\n",
+        f"{B}/test_recreated_topics.py",
+    ),
+    Mutation(
+        "source: what was read before records left the topic is dropped with them",
+        f"{E}/source.py",
+        "                    if not has_messages:\n                        raise\n",
+        "                    raise\n",
+        f"{U}/test_source.py",
+    ),
 )
