@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError
 from airflow_provider_kpipe.kafka.facts import facts_of
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
-from airflow_provider_kpipe.kafka.plan_check import check_in_log
+from airflow_provider_kpipe.kafka.plan_check import check_in_log, check_reached
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.refusals import remedy
 from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
@@ -33,7 +33,8 @@ def publish(settings: Mapping[str, str], plan: Plan, destination: Mapping[str, s
     2. End the transactions that killed jobs have left open: they hold back readers, also of what is stored.
     3. Fence any other checkpoint of the group: from here on, only this one commits.
     4. Refuse a group with live members: they would overwrite the commit, or be confused by it.
-    5. Read what is stored, and where the group stands. Refuse a group that somebody else has moved since the plan.
+    5. Read what is stored, and where the group stands. Refuse a group that somebody else has moved since the plan,
+       and progress that lies beyond the log.
     6. Commit, in one transaction, what is stored beyond it, and that a checkpoint has done so. Offsets that stay where
        they are are committed as they are: the broker forgets an offset that nobody has committed for a week.
     7. Read it back.
@@ -53,6 +54,7 @@ def publish(settings: Mapping[str, str], plan: Plan, destination: Mapping[str, s
             progress = positions.progress(plan)
             before = facts_of(positions, plan.group, topic, partitions)
             targets = _targets(plan, progress, before)
+            check_reached(positions, topic, plan, {at: target.offset for at, target in targets.items()})
             transaction.send(plan.group, _public(plan, progress, targets, before))
             transaction.send(published_group_of(plan.group), _remembered(plan, targets, before))
             # A transaction is no member of the group, and the broker takes its offsets beside live ones.

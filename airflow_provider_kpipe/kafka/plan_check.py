@@ -5,6 +5,8 @@ Others can write there too, and a DAG may have been changed since the plan was m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from airflow_provider_kpipe.contract.kafka_names import backfill_group_of
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
@@ -69,6 +71,18 @@ def check_in_log(positions: Positions, plan: Plan) -> Topic:
                 "plan; start a new run"
             )
     return topic
+
+
+def check_reached(positions: Positions, topic: Topic, plan: Plan, reached: Mapping[int, int]) -> None:
+    """Refuse offsets that no run can have come to: the group would pass over records that are yet to be written."""
+    ends = positions.latest(topic, "read_uncommitted")
+    for partition, offset in reached.items():
+        if offset > ends[partition]:
+            raise StalePlanError(
+                f"what is stored says that partition {partition} of {plan.topic!r} was handled up to {offset}, and the "
+                f"log ends at {ends[partition]}: somebody has changed what group {plan.progress_group()!r} holds; "
+                "delete that group, and start a new run"
+            )
 
 
 def _check(plan: Plan, name: str, found: str | None, *allowed: str | None) -> None:

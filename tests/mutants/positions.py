@@ -361,4 +361,11 @@ MUTATIONS = (
         "            if partition is None:\n",
         "tests/unit/contract/test_plan.py",
     ),
+    Mutation(
+        "committer: a group is taken beyond the log",
+        COMMITTER,
+        "            check_reached(positions, topic, plan, {at: target.offset for at, target in targets.items()})\n",
+        "",
+        "tests/broker/test_tampering.py",
+    ),
 )
