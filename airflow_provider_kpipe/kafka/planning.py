@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_kpipe.contract.kafka_names import backfill_group_of, sequence_group_of
@@ -18,6 +19,8 @@ from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.kafka.sequence import draw_number
 from airflow_provider_kpipe.kafka.truncation import refuse_truncated
 from airflow_provider_kpipe.kafka.windows import check_inside_log
+
+log = logging.getLogger(__name__)
 
 
 def make_plan(
@@ -49,6 +52,8 @@ def make_plan(
             leader_epochs={partition: end.leader_epoch for partition, end in ends.items()},
         )
         check_other_topics(positions, pipeline, snapshot.facts)
+        if source.isolation_level == "read_committed":
+            tell_what_waits(topic.name, latest, positions.latest(topic, "read_uncommitted"))
     check_metadata(metadata_bytes)
     check_owner(pipeline, snapshot.facts)
     highest = max((facts.highest_number for facts in snapshot.facts.values()), default=0)
@@ -80,6 +85,18 @@ def make_plan(
         metadata_bytes=metadata_bytes,
         owner=pipeline.owner,
     )
+
+
+def tell_what_waits(topic: str, latest: Mapping[int, int], written: Mapping[int, int]) -> None:
+    """Tell of transactions that are open: one that hangs holds up run after run, and all of them are green."""
+    behind = {partition: written[partition] - end for partition, end in latest.items() if written[partition] > end}
+    if behind:
+        partition, many = max(behind.items(), key=lambda each: each[1])
+        log.info(
+            "%d of %d partitions of %r are planned to where a transaction is open; in partition %d, %d offsets from %d "
+            "on wait for its end. If that does not come: kafka-transactions.sh find-hanging",
+            *(len(behind), len(latest), topic, partition, many, latest[partition]),
+        )
 
 
 def check_metadata(most: int) -> None:

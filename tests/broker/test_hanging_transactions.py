@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,7 +35,10 @@ def hanging(bench: Bench, first: int, many: int) -> Iterator[Producer]:
 
 
 @pytest.mark.parametrize("outcome", ["committed", "aborted"])
-def test_what_lies_behind_it_waits_for_its_end(broker: SandboxBroker, outcome: str) -> None:
+def test_what_lies_behind_it_waits_for_its_end_and_the_plan_says_so(
+    broker: SandboxBroker, outcome: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
     with hanging(bench, 10, 5) as producer:
@@ -48,7 +52,9 @@ def test_what_lies_behind_it_waits_for_its_end(broker: SandboxBroker, outcome: s
             Latest(), group=plan.group, topic=bench.topic, isolation_level="read_committed", partitions=None
         )
         assert [(each.target, each.drained) for each in look(bench.settings, target)] == [(10, True)]
+        caplog.clear()
         assert bench.plan("run-2").pending == ()
+        assert "in partition 0, 15 offsets from 10 on wait for its end" in caplog.text
         if outcome == "committed":
             producer.commit_transaction(30)
         else:
@@ -56,7 +62,9 @@ def test_what_lies_behind_it_waits_for_its_end(broker: SandboxBroker, outcome: s
     await_committed(bench)
 
     assert [each.drained for each in look(bench.settings, target)] == [False]
+    caplog.clear()
     following = bench.plan("run-3")
+    assert "wait for its end" not in caplog.text
     bench.work(following)
     checkpoint = bench.checkpoint(following)
 
