@@ -1,0 +1,80 @@
+"""Writes the newest figures of torture, simulation and soak into the page about guarantees.
+
+`python -m tests.results.render`, once a tool has left its file beside this one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent
+PAGE = RESULTS.parents[1] / "docs" / "guarantees.md"
+BEGIN, END = "<!-- by tests.results.render -->\n", "<!-- so far -->\n"
+TOOLS = ("torture", "simulation", "soak")
+NONE_YET = "There are none yet: nobody has kept any."
+# A figure of figures of figures is for whoever opens the file.
+DEEPEST = 2
+MOST_SHOWN = 20
+
+
+def table(folder: Path = RESULTS) -> str:
+    """A row for each figure of each tool that has left some."""
+    lines: list[str] = []
+    for tool in TOOLS:
+        file = folder / f"{tool}.json"
+        found = json.loads(file.read_text()) if file.is_file() else None
+        lines += ["", f"### make {'simulate' if tool == 'simulation' else tool}", ""]
+        if found is None:
+            lines.append(NONE_YET)
+            continue
+        lines += ["| figure | |", "|---|---|"]
+        lines += [f"| {name} | {value} |" for name, value in _figures(found)]
+    return "\n".join([*lines, "", ""])
+
+
+def render(page: Path = PAGE, folder: Path = RESULTS) -> None:
+    """Put the table between its marks."""
+    page.write_text(rendered(page.read_text(), folder))
+
+
+def rendered(text: str, folder: Path = RESULTS) -> str:
+    before, mark, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (mark and end):
+        raise ValueError(f"the page has no place for figures: put {BEGIN!r} and {END!r} where they belong")
+    return f"{before}{BEGIN}{table(folder)}{END}{after}"
+
+
+def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in document.items():
+        shown = _shown(value, DEEPEST)
+        if shown is not None:
+            yield str(name).replace("_", " "), shown
+
+
+def _shown(value: Any, deep: int) -> str | None:
+    """None for what is too much to be shown."""
+    if isinstance(value, Mapping):
+        parts = [(name, _shown(each, deep - 1)) for name, each in value.items()] if deep > 1 else []
+        if not value:
+            return "none"
+        told = [f"{str(name).replace('_', ' ')} {each}" for name, each in parts if each is not None]
+        return ", ".join(told) if told and len(told) == len(value) else None
+    if isinstance(value, list):
+        told = [_shown(each, deep - 1) for each in value[:MOST_SHOWN]] if deep > 1 else []
+        more = f" and {len(value) - MOST_SHOWN} more" if len(value) > MOST_SHOWN else ""
+        if not value:
+            return "none"
+        return ", ".join(each for each in told if each) + more if all(told) and told else None
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"{value:,}"
+    return " ".join(str(value).split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    render()
