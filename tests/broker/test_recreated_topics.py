@@ -17,6 +17,7 @@ from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine import last_words, planned_topic
 
 RECORDS, NEW = 60, 1_000
 FEW = {"queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "200"}
@@ -68,8 +69,10 @@ def test_nothing_of_the_new_topic_is_stored_by_the_old_run(
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_topic_that_is_deleted_and_stays_so_stops_the_run_by_name(
-    broker: SandboxBroker, delivery: Delivery, tmp_path: Path
+    broker: SandboxBroker, delivery: Delivery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(last_words, "SAY_SECONDS", 2.0)
+    monkeypatch.setattr(planned_topic, "GONE_SECONDS", 1.0)
     gate = tmp_path / "gate"
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10, segments=[SEGMENT])
     fill(bench.bootstrap, bench.topic, gated(numbered(RECORDS), 15, gate))
