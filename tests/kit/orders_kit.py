@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import sys
 import threading
 import time
 from typing import Any
@@ -60,6 +63,31 @@ def to_its_own_place(record: Any) -> Any:
 
 def slowly(record: Any) -> Any:
     time.sleep(0.01)
+    return record
+
+
+def prints(record: Any) -> Any:
+    """To whatever is open, and closes the door behind it."""
+    said = f"a segment says {record.key!r}\n" * 100
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(ValueError):
+            stream.write(said)
+            stream.flush()
+    os.write(2, said.encode())
+    if record.key == b"50":
+        sys.stdout.close()
+    return record
+
+
+def ends_its_program(record: Any) -> Any:
+    if record.key == b"7":
+        sys.exit("a segment wants to leave")
+    return record
+
+
+def leaves_without_a_word(record: Any) -> Any:
+    if record.key == b"7":
+        os._exit(0)
     return record
 
 
