@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.interleaving.world import World
+from tests.promises.properties import DRAINED
 
 MOST_ROUNDS, MOST_REDRIVES = 4, 2
 MOST_LAST_RUNS = MOST_ROUNDS + MOST_REDRIVES
@@ -21,9 +22,9 @@ def drain(world: World, rnd: random.Random, redrives: bool) -> None:
         for hand in world.attempt(last):
             world.finish(hand)
         if not world.checkpoint(last):
-            world.model.flag(f"{last.plan.run_key} was not disturbed, and is not complete")
+            world.model.flag(DRAINED.broken(f"{last.plan.run_key} was not disturbed, and is not complete"))
     if last is None or last.plan.pending:
-        world.model.flag("the last plans left something to do")
+        world.model.flag(DRAINED.broken("the last plans left something to do"))
     world.model.drained = True
     for hand in list(world.hands):
         world.finish(hand)

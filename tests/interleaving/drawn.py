@@ -12,7 +12,7 @@ from pipelines import Bench
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.scaling import RebalanceMode
-from tests.interleaving.model import Model
+from tests.promises.model import Model
 
 RELAXED = "relax_ordering_within_partition"
 HANDLERS = {

@@ -14,6 +14,8 @@ from tests.interleaving.drain import drain
 from tests.interleaving.drawn import draw_pipeline
 from tests.interleaving.hand import Hand
 from tests.interleaving.world import Order, World, stalling
+from tests.promises.comparison import check
+from tests.promises.properties import Anomaly
 
 KILLS = ("killed before it is sent", "killed before it stores", "killed after it has stored")
 MOST_RUNS = 16
@@ -39,7 +41,7 @@ class Schedule:
         """How it comes again, and what has happened so far."""
         return "\n".join([f"SEED={self.seed} make interleave   # replays this schedule:", *self.world.history])
 
-    def run(self) -> list[str]:
+    def run(self) -> list[Anomaly]:
         """All anomalies."""
         world, rnd = self.world, self.rnd
         with self.harness():
@@ -49,7 +51,7 @@ class Schedule:
                 for _ in range(rnd.randint(8, 20)):
                     rnd.choices(list(STEPS), list(STEPS.values()))[0](self)
                 drain(world, rnd, redrives=self.handler != "copy")
-                return world.model.check(world.found())
+                return check(world.model, world.found())
             finally:
                 world.clean_up()
 

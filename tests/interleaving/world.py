@@ -30,7 +30,8 @@ from kpipe_engine.errors import PartitionStoppedError, reason_of
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import YieldOrders
 from tests.interleaving.hand import Hand, Killed, Taken
-from tests.interleaving.model import Found, Kind, Model, Run, Told
+from tests.promises.model import Found, Kind, Model, Run, Told
+from tests.promises.properties import DOUBLED, REFUSED
 
 MENDED = ("interleaving_kit:untouched",)
 
@@ -148,7 +149,7 @@ class World:
         except KpipeError as refused:
             self.note(f"plan {key} {kind} {wishes}: {refused}")
             if kind == "live":
-                self.model.flag(f"the plan {key} was refused: {refused}")
+                self.model.flag(REFUSED.broken(f"the plan {key} was refused: {refused}"))
             return None
         run = self.model.plan(key, kind, {each.partition: (each.start, each.end) for each in plan.ranges}, self.held())
         order = Order(plan, self._writing_to(len(self.orders), self.bench.pipeline), run)
@@ -189,7 +190,8 @@ class World:
         except StalePlanError as refused:
             self.note(f"attempt of {plan.run_key}: {refused}")
             if order.run is None or self._is_current(order.run):
-                self.model.flag(f"an attempt of {plan.run_key} was refused, and nobody has moved the group: {refused}")
+                said = f"an attempt of {plan.run_key} was refused, and nobody has moved the group: {refused}"
+                self.model.flag(REFUSED.broken(said))
             return []
         job = Job(order.pipeline, plan, begun.number, redrive=order.redrive, committed=dict(begun.committed))
         self.note(f"attempt {begun.number} of {plan.run_key}, the group beyond its start: {dict(begun.committed)}")
@@ -230,7 +232,8 @@ class World:
         store(positions)
         for each in positions.progress:
             if self.taken.is_from(hand, each.partition):
-                self.model.flag(f"{hand.name} has stored {each.offset}, and a later run or attempt is there")
+                said = f"{hand.name} has stored {each.offset}, and a later run or attempt is there"
+                self.model.flag(DOUBLED.broken(said))
         if trap == "killed after it has stored":
             # Whatever it has not sent by then is never sent.
             hand.worker.delivery.acks.producer.purge()
@@ -306,7 +309,8 @@ class World:
         except KpipeError as refused:
             self.note(f"checkpoint of {run.key}: {refused}")
             if run.kind == "live" and not stalled and self._is_current(run):
-                self.model.flag(f"the checkpoint of {run.key} was refused, and nobody has moved the group: {refused}")
+                said = f"the checkpoint of {run.key} was refused, and nobody has moved the group: {refused}"
+                self.model.flag(REFUSED.broken(said))
             return False
         finally:
             self.stale_look = False

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.interleaving.model import Found, Kind, Model, Run, Told
+from tests.promises.comparison import check as compared
+from tests.promises.model import Found, Kind, Model, Run, Told
+from tests.promises.properties import Anomaly
 
 ALTHOUGH = "although all was read to its end"
 TEN = {number: (0, number) for number in range(10)}
@@ -32,10 +34,10 @@ def plan(model: Model, key: str, start: int = 0, end: int = 10, kind: Kind = "li
     return model.plan(key, kind, {0: (start, end)})
 
 
-def check(model: Model, runs: Mapping[str, Sequence[int]], redriven: Sequence[int] = ()) -> list[str]:
+def check(model: Model, runs: Mapping[str, Sequence[int]], redriven: Sequence[int] = ()) -> list[Anomaly]:
     made = {key: handled(numbers) for key, numbers in runs.items()}
     outputs, letters = ({key: both[side] for key, both in made.items()} for side in (0, 1))
-    return model.check(Found(TEN, outputs, letters, {"redrive": redriven}))
+    return compared(model, Found(TEN, outputs, letters, {"redrive": redriven}))
 
 
 def told(run: Run, counts: tuple[int, int, int, int], complete: bool = True) -> Told:
@@ -68,7 +70,7 @@ def test_a_record_that_a_run_has_handled_twice_or_by_half() -> None:
     assert "r0 has handled record 1 (partition 0, offset 1) 2 times" in check(model, {"r0": [0, 1, 1]})[0]
     model = make()
     plan(model, "r0")
-    assert "0.5 times" in model.check(Found(TEN, {"r0": [6]}, {}))[0]
+    assert "0.5 times" in compared(model, Found(TEN, {"r0": [6]}, {}))[0]
 
 
 def test_what_was_agreed_to_at_least_once_is_none() -> None:
@@ -180,7 +182,7 @@ def test_a_redrive_that_counts_what_it_has_not_brought_back() -> None:
         plan(model, "r0")
         outputs, letters = handled(range(10))
         model.redriven_told["r1"] = 1
-        assert model.check(Found(TEN, {"r0": outputs}, {"r0": letters}, {"r1": redriven})) == said
+        assert compared(model, Found(TEN, {"r0": outputs}, {"r0": letters}, {"r1": redriven})) == said
 
 
 def test_outputs_out_of_order() -> None:
