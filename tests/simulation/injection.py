@@ -1,0 +1,80 @@
+"""Puts the model, virtual time, tasks and seeded chance under the real engine and Airflow's side.
+
+Import it before anything else of the product, in a process that needs no real client.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import sys
+import types
+from types import SimpleNamespace
+
+import confluent_kafka
+import confluent_kafka.admin
+
+from tests.simulation.clock import VirtualLoop, VirtualTime
+from tests.simulation.kafka.admin import AdminClient
+from tests.simulation.kafka.consumer import Consumer
+from tests.simulation.kafka.producer import Producer
+from tests.simulation.stage import STAGE
+from tests.simulation.threads import THREADING, Executor, Future, wait_for_answers
+
+PRODUCT = ("kpipe_engine", "airflow_provider_kpipe")
+ENTRANCES = (
+    "airflow_provider_kpipe.kafka.attempts",
+    "airflow_provider_kpipe.kafka.committer",
+    "airflow_provider_kpipe.kafka.planning",
+    "airflow_provider_kpipe.kafka.redrive_planning",
+    "airflow_provider_kpipe.kafka.redrive_ledger",
+    "airflow_provider_kpipe.kafka.stop_requests",
+    "airflow_provider_kpipe.kafka.transactions",
+    "airflow_provider_kpipe.kafka.truncation",
+    "kpipe_engine.crews",
+    "kpipe_engine.partition_worker",
+    "kpipe_engine.yielding",
+)
+THREADED = (
+    "airflow_provider_kpipe.kafka.bounds",
+    "airflow_provider_kpipe.contract.client_log",
+    "kpipe_engine.deadline",
+    "kpipe_engine.yielding",
+)
+
+
+def inject() -> None:
+    """Do it, once."""
+    early = [name for name in sys.modules if name.startswith(("kpipe_engine", "airflow_provider_kpipe.kafka"))]
+    if early:
+        raise RuntimeError(f"{early[0]} has the real clients already: import tests.simulation.injection before it")
+    # All `from confluent_kafka import ...` that come later find the model. Values and errors stay the real ones.
+    confluent_kafka.Consumer, confluent_kafka.Producer = Consumer, Producer
+    confluent_kafka.admin.AdminClient = AdminClient
+    for name in ENTRANCES:
+        importlib.import_module(name)
+    _put_time_in()
+    for name in THREADED:
+        sys.modules[name].threading = THREADING
+    bounds, cluster = (sys.modules[f"airflow_provider_kpipe.kafka.{name}"] for name in ("bounds", "cluster"))
+    bounds.Future, cluster.wait = Future, wait_for_answers
+    sys.modules["airflow_provider_kpipe.kafka.transactions"].ThreadPoolExecutor = Executor
+    crews = sys.modules["kpipe_engine.crews"]
+    crews.ThreadPoolExecutor = Executor
+    crews.asyncio = _with(crews.asyncio, new_event_loop=VirtualLoop)
+    sys.modules["kpipe_engine.retry"].random = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
+    # What the product warns of is what the fates do.
+    logging.disable(logging.CRITICAL)
+
+
+def _put_time_in() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.startswith(PRODUCT) and isinstance(getattr(module, "time", None), types.ModuleType):
+            module.time = VirtualTime
+
+
+def _with(module: types.ModuleType, **other: object) -> SimpleNamespace:
+    return SimpleNamespace(**{**vars(module), **other})
+
+
+inject()

@@ -1,0 +1,71 @@
+"""What all clients have in common: requests, and what befalls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError
+
+from tests.simulation.kafka.cluster import refusal
+from tests.simulation.stage import STAGE
+
+T = TypeVar("T")
+
+# While a leader or a coordinator moves.
+PASSING = (
+    KafkaError._TRANSPORT,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+BROKERS = {1: SimpleNamespace(id=1, host="model", port=9092)}
+
+
+class Client:
+    """Belongs to the process whose task makes it."""
+
+    def __init__(self) -> None:
+        self.simulation, self.cluster = STAGE.simulation, STAGE.cluster
+        task = self.simulation.check()
+        if task is not None:
+            task.process.clients.append(self)
+
+    def died(self) -> None:
+        """Go down with the process."""
+
+    def ask(self, apply: Callable[[], T], seconds: float, what: str, *about: Any) -> T:
+        """Make a request that the client gives up in time. What passes, it does not try again by itself."""
+        fate = self.simulation.enter(what, *about)
+        if fate == "lost":
+            self.simulation.sleep(seconds)
+            raise refusal(KafkaError._TIMED_OUT)
+        if fate == "passing":
+            raise refusal(PASSING[int(self.simulation.chance.random() * len(PASSING))])
+        answer = apply()
+        self.simulation.leave(what, *about)
+        if fate == "reply lost":
+            self.simulation.sleep(seconds)
+            raise refusal(KafkaError._TIMED_OUT)
+        return answer
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        def described() -> Any:
+            names = list(self.cluster.topics) if topic is None else [topic]
+            found = {name: self.cluster.topics.get(name) for name in names}
+            return SimpleNamespace(
+                brokers=BROKERS,
+                topics={
+                    name: SimpleNamespace(
+                        topic=name,
+                        error=None if each else KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART),
+                        partitions=dict.fromkeys(range(len(each.logs))) if each else {},
+                    )
+                    for name, each in found.items()
+                },
+            )
+
+        return self.ask(described, max(timeout, 1.0), "list_topics")

@@ -1,0 +1,291 @@
+"""A deterministic scheduler: tasks hand over at each call to the model, and one seed decides what happens then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from greenlet import getcurrent, greenlet
+
+from tests.simulation.fates import Fate, Fates, Fault
+
+# How often whoever runs goes on, and how often the cluster does something where it has something to do.
+GOES_ON, CLUSTER_ACTS = 0.45, 0.4
+STEP_SECONDS = 0.004
+FREEZES = (2.0, 20.0, 70.0, 200.0)
+FOREVER = 1e9
+MOST_SWITCHES = 200_000
+
+
+class Crash(BaseException):  # it is no error: nothing that catches errors may catch it
+    """The end of a process, raised out of whatever it calls from then on."""
+
+
+class Mortal(Protocol):
+    """A client, which goes down with its process."""
+
+    def died(self) -> None: ...
+
+
+class Background(Protocol):
+    """Somebody beside the tasks who may do something at any moment."""
+
+    def is_busy(self) -> bool: ...
+    def act(self) -> None: ...
+    def note_time(self) -> None:
+        """Look at the clock: it has gone on."""
+
+
+@dataclass(slots=True, eq=False)
+class Process:
+    """What dies together: tasks, and the clients they have opened."""
+
+    name: str
+    dead: bool = False
+    clients: list[Mortal] = field(default_factory=list)
+
+
+class Task:
+    """A thread of a process. `result` and `error` say how it ended; of one that died, neither does."""
+
+    __slots__ = ("back", "done", "error", "greenlet", "name", "process", "ready", "result", "wake")
+
+    def __init__(self, process: Process, name: str, body: Callable[[], Any], parent: greenlet) -> None:
+        self.process, self.name = process, name
+        self.done = False
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.wake = 0.0
+        self.ready: Callable[[], bool] | None = None
+        self.back: greenlet | None = None
+
+        def run() -> None:
+            try:
+                self.result = body()
+            except Crash:
+                pass
+            except BaseException as error:  # noqa: BLE001  # whoever waits for the task looks at it
+                self.error = error
+            self.done = True
+
+        self.greenlet = greenlet(run, parent)
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it came to its end, and its process lived to see that."""
+        return self.done and self.error is None and not self.process.dead
+
+
+class Simulation:
+    """Runs tasks in virtual time. The same seed, fates and bodies give the same trace, byte for byte.
+
+    :param spared: numbers of faults (as in `faults`) that would strike, and do not: a trace is made shorter with it
+    """
+
+    def __init__(self, seed: int | str, fates: Fates | None = None, spared: Collection[int] = ()) -> None:
+        self.chance = random.Random(f"schedule {seed}")
+        """Who goes next, and all else that the model leaves open."""
+        self._fate = random.Random(f"fates {seed}")
+        self.fates = fates or Fates()
+        self.faults: list[Fault] = []
+        """Those that have struck, or were spared."""
+        self._spared = frozenset(spared)
+        self.now, self.calls, self.switches = 1_000.0, 0, 0
+        self.tasks: list[Task] = []
+        self.trace: list[tuple[Any, ...]] = []
+        self.background: list[Background] = []
+        self.current: Task | None = None
+        self._hub = getcurrent()
+
+    # What anybody may do
+
+    def note(self, *what: Any) -> None:
+        """Put something into the trace. Give it values only: it is printed when all is over."""
+        self.trace.append((round(self.now, 2), self.current.name if self.current else "-", *what))
+
+    def spawn(self, process: Process, name: str, body: Callable[[], Any]) -> Task:
+        """Make a task that begins some time from now."""
+        task = Task(process, name, body, self._hub)
+        self.tasks.append(task)
+        return task
+
+    def start(self, body: Callable[[], Any]) -> Task:
+        """Begin a task of the same process now, which is run until it first hands over: most come to their end before
+        that, and cost little more than a call."""
+        caller = self.check()
+        if caller is None:
+            raise RuntimeError("a thread is started outside of all tasks: spawn one")
+        task = Task(caller.process, f"{caller.name}/call", body, getcurrent())
+        task.back, self.current = getcurrent(), task
+        task.greenlet.switch()
+        self.current = caller
+        if not task.done:
+            task.greenlet.parent = self._hub
+            self.tasks.append(task)
+        if caller.process.dead:
+            raise Crash
+        return task
+
+    def kill(self, process: Process) -> None:
+        """End a process. What its clients have sent may arrive yet."""
+        if not process.dead:
+            for client in process.clients:
+                client.died()
+            process.dead = True
+
+    # What tasks do
+
+    def check(self) -> Task | None:
+        """The task that runs now, which ends here if its process is dead."""
+        task = self.current
+        if task is not None and task.process.dead:
+            raise Crash
+        return task
+
+    def hand_over(self) -> None:
+        """Let others go on, or not."""
+        task = self.check()
+        if task is None:
+            return
+        self.now += self.chance.random() * STEP_SECONDS
+        if self.chance.random() >= GOES_ON:
+            task.ready, task.wake = None, 0.0
+            self._leave(task)
+
+    def sleep(self, seconds: float) -> None:
+        self.wait(None, seconds)
+
+    def wait(self, ready: Callable[[], bool] | None, seconds: float = FOREVER) -> bool:
+        """Wait until it is so, or time is up; says which."""
+        task = self.check()
+        if task is None:
+            return self._wait_alone(ready, seconds)
+        task.ready, task.wake = ready, self.now + seconds
+        self._leave(task)
+        return ready is not None and ready()
+
+    def enter(self, what: str, *about: Any) -> Fate | None:
+        """Before a request: hand over. Says what befalls it; a crash or a freeze comes here."""
+        if self.current is None:
+            return None
+        self.calls += 1
+        self.hand_over()
+        struck = self.fates.strike(self._fate.random())
+        if struck is None or not self._strikes(struck, what, about):
+            return None
+        if struck == "crash":
+            self.die()
+        if struck == "freeze":
+            self.sleep(self._fate.choice(FREEZES))
+            return None
+        return struck
+
+    def leave(self, what: str, *about: Any) -> None:
+        """After a request was applied: the process may die before it sees the answer."""
+        struck = self.current is not None and self._fate.random() < self.fates.crash
+        if struck and self._strikes("crash", "after", (what, *about)):
+            self.die()
+
+    def befalls(self, fate: Fate, *about: Any) -> bool:
+        """Whether something happens here that has a chance of its own."""
+        chance = self.fates.chance_of(fate)
+        return chance > 0 and self._fate.random() < chance and self._strikes(fate, "", about)
+
+    def die(self) -> None:
+        task = self.current
+        if task is not None:
+            self.kill(task.process)
+            raise Crash
+
+    def _strikes(self, fate: Fate, what: str, about: tuple[Any, ...]) -> bool:
+        number = len(self.faults)
+        self.faults.append(Fault(number, fate, self.current.name if self.current else "-", f"{what} {about}"))
+        if number in self._spared:
+            return False
+        self.note("FAULT", number, fate, what, *about)
+        return True
+
+    def _leave(self, task: Task) -> None:
+        back, task.back = task.back, None
+        (back or self._hub).switch()
+        if task.process.dead:
+            raise Crash
+
+    def _wait_alone(self, ready: Callable[[], bool] | None, seconds: float) -> bool:
+        """As `wait`, outside of all tasks, as tests and a workload do while they set something up."""
+        while ready is not None and not ready() and any(each.is_busy() for each in self.background):
+            for each in self.background:
+                each.act()
+        if ready is not None and ready():
+            return True
+        self._go_to(self.now + seconds)
+        return ready is not None and ready()
+
+    # The hub
+
+    def run(self) -> None:
+        """Until all tasks have ended."""
+        self._hub = getcurrent()
+        for task in self.tasks:
+            task.greenlet.parent = self._hub
+        try:
+            while self.tasks:
+                self._step()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """End everything, whatever it says: a greenlet that is left over would go on when it is collected."""
+        for task in self.tasks:
+            self.kill(task.process)
+        while self.tasks:
+            for task in list(self.tasks):
+                self._switch_to(task)
+
+    def _step(self) -> None:
+        self.switches += 1
+        if self.switches > MOST_SWITCHES:
+            raise RuntimeError("no end: " + ", ".join(task.name for task in self.tasks))
+        busy = [each for each in self.background if each.is_busy()]
+        if busy and self.chance.random() < CLUSTER_ACTS:
+            busy[0].act()
+            return
+        task = self._runnable()
+        if task is not None:
+            self._go_to(self.now + self.chance.random() * STEP_SECONDS)
+            self._switch_to(task)
+        elif busy:
+            busy[0].act()
+        else:
+            wake = min(task.wake for task in self.tasks)
+            if wake >= FOREVER:
+                raise RuntimeError("all wait for each other: " + ", ".join(task.name for task in self.tasks))
+            self._go_to(wake)
+
+    def _runnable(self) -> Task | None:
+        """The first that may go on, from one that chance names: the others need not be looked at."""
+        tasks, now = self.tasks, self.now
+        first = int(self.chance.random() * len(tasks))
+        for at in range(first - len(tasks), first):
+            task = tasks[at]
+            if task.wake <= now or task.process.dead or (task.ready is not None and task.ready()):
+                return task
+        return None
+
+    def _switch_to(self, task: Task) -> None:
+        task.ready, task.wake = None, 0.0
+        self.current = task
+        try:
+            task.greenlet.switch()
+        finally:
+            self.current = None
+        if task.done:
+            self.tasks.remove(task)
+
+    def _go_to(self, now: float) -> None:
+        self.now = now
+        for each in self.background:
+            each.note_time()

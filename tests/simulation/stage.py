@@ -1,0 +1,19 @@
+"""The one simulation of this process, for what stands in for a module and is given nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.kafka.cluster import Cluster
+    from tests.simulation.scheduler import Simulation
+
+
+class Stage:
+    """Holds whatever is simulated now. A new cluster takes it."""
+
+    simulation: Simulation
+    cluster: Cluster
+
+
+STAGE = Stage()
