@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 
 def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
@@ -15,10 +16,9 @@ def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
 
     Numbers, words and lists are left to the checks that say which of them are allowed.
     """
-    for name, hint in typing.get_type_hints(type(declared)).items():
+    for name, kind, optional in _checked(cast("Hashable", type(declared))):
         value = getattr(declared, name, None)
-        kind, optional = _kind(hint)
-        if kind is None or (optional and value is None):
+        if optional and value is None:
             continue
         if isinstance(value, str) and kind is str:
             if not value.strip():
@@ -40,6 +40,13 @@ def listed(name: str, value: Any, kinds: str, refusal: type[ValueError]) -> tupl
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refusal(f"{name}={value!r} must be a list of {kinds}")
     return tuple(value)
+
+
+@functools.cache
+def _checked(declared: Any) -> list[tuple[str, type, bool]]:
+    """The fields that are checked, with the class that each takes, and whether it takes None."""
+    kinds = [(name, *_kind(hint)) for name, hint in typing.get_type_hints(declared).items()]
+    return [(name, kind, optional) for name, kind, optional in kinds if kind is not None]
 
 
 def _expected(kind: type, optional: bool) -> str:
