@@ -162,8 +162,11 @@ class Comparison:
             base = lineage.base or 0
             # What nobody has told of is inherited, unless the run had nothing to do.
             latest = base if told.first and own else first
-            begins = [self.sum_of(self.numbers(told.partition, at, end)) for at in range(base, latest + 1)]
-            if told.counts not in begins:
+            sums = [self.sum_of(self.numbers(told.partition, at, end)) for at in range(base, latest + 1)]
+            if (reached := told.reached or 0) > end:
+                # It has taken over from a run with a later end.
+                sums += [self.sum_of(self.numbers(told.partition, at, reached)) for at in range(base, reached + 1)]
+            if told.counts not in sums:
                 yield COUNTS.broken(f"{who}, which is no sum of records that follow each other up to {end}")
 
     def of_redrives(self) -> Iterator[Anomaly]:

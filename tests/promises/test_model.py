@@ -168,6 +168,15 @@ def test_counts_that_are_no_sum_of_what_was_handled() -> None:
             assert any("counts" in said for said in check(model, {"r0": range(10)}))
 
 
+def test_counts_of_a_run_that_took_over_from_one_with_a_later_end() -> None:
+    for reached, said in ((10, 0), (5, 1), (None, 1)):
+        model = make()
+        plan(model, "r0", 0, 10)
+        short = plan(model, "r1", 0, 5)
+        model.told.append(Told(short, 0, True, 10, 9, 1, 1, newer=False, alone=True, reached=reached))
+        assert len(check(model, {"r0": range(10)})) == said
+
+
 def test_letters_are_redriven_once() -> None:
     model = make()
     plan(model, "r0")

@@ -14,7 +14,7 @@ from tests.simulation.workload.world import NAME, World
 FOREIGN = 1_000_000
 """Numbers of producers that are not ours begin here."""
 PATIENCE = 300.0
-PROGRESS = (f"{NAME}.kpipe", f"{NAME}.kpipe.details")
+PROGRESS = f"{NAME}.kpipe"
 
 
 class Feeder:
@@ -122,20 +122,25 @@ class Operator:
         mark = CommitMark.read_text(held.metadata, "")
         return mark is None or mark.topic_id == self.world.scene.cluster.topic(NAME).id
 
+    @staticmethod
+    def _is_marked(held: Held) -> bool:
+        return CommitMark.read_text(held.metadata, "") is not None
+
     def expire(self) -> None:
         """A week in which nobody stores: progress is forgotten, the group is kept by checkpoints with nothing to do."""
         world, cluster = self.world, self.world.scene.cluster
         if not self.when(self.is_alone):
             return
-        held = self.held
-        for place, stored in cluster.group(PROGRESS[0]).offsets.items():
-            public = held.get(place[1])
-            if public is None or public.offset != stored.offset or CommitMark.read_text(public.metadata, "") is None:
-                return
         names = [each for each in cluster.groups if each.startswith(PROGRESS)]
         names = [each for each in names if not each.endswith((".published", ".sequence"))]
-        if any(cluster.group(each).pending for each in names):
-            return
+        for each in names:
+            for place, stored in cluster.group(each).offsets.items():
+                public = self.held.get(place[1])
+                # Whoever has something left to do stores that it begins.
+                if public is None or public.offset < stored.offset or not self._is_marked(public):
+                    return
+            if cluster.group(each).pending:
+                return
         for each in names:
             cluster.expire(each)
         world.expired = True
@@ -168,7 +173,7 @@ class Operator:
         world = self.world
         if not self.when(self.is_alone) or world.made_anew or not self.held:
             return
-        if any(CommitMark.read_text(each.metadata, "") is None for each in self.held.values()):
+        if not all(map(self._is_marked, self.held.values())):
             return
         world.keep_source()
         keeps = self.rnd.random() < 0.5

@@ -225,7 +225,7 @@ class DagRun:
             newer = world.expired or world.has_newer(order, known) or self.begins_below(order, each.partition)
             told = (counts.read, counts.written, counts.dead_lettered, counts.filtered)
             first = untold[known] and calm
-            world.model.told.append(Told(run, known, each.complete, *told, newer=newer, alone=alone, first=first))
+            world.model.told.append(Told(run, known, each.complete, *told, newer, alone, first, each.committed))
         shown = [(each.partition, each.committed, each.complete, each.counts.read) for each in done.partitions]
         world.log("CHECKPOINT", order.key, shown)
         return True

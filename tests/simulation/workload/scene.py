@@ -32,8 +32,10 @@ class Play(Simulation):
             return None
         self.calls += 1
         self.hand_over()
+        if task in self._dying:
+            # A call that says nothing when it is over.
+            self.die()
         self._arriving.discard(task)
-        self._dying.discard(task)
         name = task.process.name
         fate = self.mine.of(name, self.kinds.get(name, ""), what)
         if fate is None:

@@ -1,0 +1,114 @@
+"""Runs many schedules, or one with its trace: `make simulate SEEDS=100000`, `make simulate SEED=7`."""
+
+from __future__ import annotations
+
+from tests.simulation.setting import ROOT, settle_in
+
+if __name__ == "__main__":
+    settle_in()
+
+import argparse
+import gc
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from multiprocessing import get_context
+from pathlib import Path
+
+import tests.simulation.injection  # noqa: F401  # before anything of the product
+from tests.simulation.figures import Figures
+from tests.simulation.workload.episode import Result, play
+from tests.simulation.workload.script import draw
+
+RESULTS = ROOT / "tests" / "results" / "simulation.json"
+COLLECTED_EVERY = 50
+MOST_SHOWN = 10
+
+
+def run(seeds: Iterable[int], seconds: float) -> Figures:
+    """Run schedules until there are no more seeds, or time is up."""
+    figures, begun, until = Figures(), time.process_time(), time.monotonic() + seconds
+    gc.disable()
+    for seed in seeds:
+        if time.monotonic() > until:
+            break
+        result = play(draw(seed))
+        add(result, figures)
+        if result.anomalies and len(figures.seeds) <= MOST_SHOWN:
+            say(f"SEED={seed} {result.script.mood}: {'; '.join(result.anomalies[:3])}")
+        if figures.schedules % COLLECTED_EVERY == 0:
+            gc.collect()
+    figures.seconds = time.process_time() - begun
+    return figures
+
+
+def add(result: Result, figures: Figures) -> None:
+    figures.schedules += 1
+    figures.calls += result.calls
+    figures.fates.update(each.kind for each in result.fates)
+    figures.steps += result.seen
+    figures.anomalies.update(result.broken)
+    if result.anomalies:
+        figures.seeds.append(result.script.seed)
+
+
+def run_in_processes(processes: int, first: int, count: int, seconds: float) -> Figures:
+    if processes == 1:
+        return run(range(first, first + count), seconds)
+    shares = [(range(first + at, first + count, processes), seconds) for at in range(processes)]
+    with get_context("spawn").Pool(processes) as pool:
+        return sum(pool.starmap(run, shares), Figures())
+
+
+def replay(seed: int) -> int:
+    """Say everything about one schedule."""
+    result = play(draw(seed))
+    say(repr(result.script))
+    for line in result.trace:
+        say(" ".join(map(str, line)))
+    say(f"{result.calls} calls, digest {result.digest}")
+    for anomaly in result.anomalies:
+        say(f"{anomaly.promise.name} {anomaly.promise.title}: {anomaly}")
+    return 1 if result.anomalies else 0
+
+
+def keep(figures: Figures, first: int, file: Path) -> None:
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps({"commit": commit, "first_seed": first, **figures.to_json()}, indent=2) + "\n")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, help="replay this one, and print its trace")
+    parser.add_argument("--first", type=int, help="the first seed; by default any")
+    parser.add_argument("--seeds", type=int, default=10_000, help="how many")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no longer than this")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--results", type=Path, help="where the figures are kept")
+    chosen = parser.parse_args(arguments)
+    if chosen.seed is not None:
+        return replay(chosen.seed)
+    os.nice(10)
+    first = random.SystemRandom().randrange(10**9) if chosen.first is None else chosen.first
+    say(f"seeds from {first}")
+    figures = run_in_processes(chosen.processes, first, chosen.seeds, chosen.seconds)
+    say(figures.told())
+    if chosen.results is not None:
+        keep(figures, first, chosen.results)
+    return 1 if figures.seeds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
