@@ -9,6 +9,8 @@ import importlib
 import logging
 import sys
 import types
+import warnings
+from functools import lru_cache
 from types import SimpleNamespace
 
 import confluent_kafka
@@ -63,6 +65,9 @@ def inject() -> None:
     crews.ThreadPoolExecutor = Executor
     crews.asyncio = _with(crews.asyncio, new_event_loop=VirtualLoop)
     sys.modules["kpipe_engine.retry"].random = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
+    _remember_documents()
+    # Those of processes that have died.
+    warnings.filterwarnings("ignore", message="coroutine .* was never awaited", category=RuntimeWarning)
     # What the product warns of is what the fates do.
     logging.disable(logging.CRITICAL)
 
@@ -71,6 +76,12 @@ def _put_time_in() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith(PRODUCT) and isinstance(getattr(module, "time", None), types.ModuleType):
             module.time = VirtualTime
+
+
+def _remember_documents() -> None:
+    """Read a text once: the same one is read many times in a schedule, and what it says does not change."""
+    document = sys.modules["airflow_provider_kpipe.contract.strict_json"].Document
+    document.read_text = classmethod(lru_cache(maxsize=5_000)(document.read_text.__func__))
 
 
 def _with(module: types.ModuleType, **other: object) -> SimpleNamespace:

@@ -97,13 +97,24 @@ class QueueingProducer(Client):
             self.send(1 + int(chance.random() * len(self._queue)))
 
     def poll(self, timeout: float = 0) -> int:
-        self.simulation.enter("poll")
-        if self.simulation.chance.random() < SENDS_IN_POLL:
-            self.send()
+        # Nobody sees it that the client is only listened to.
+        self.simulation.check()
+        if timeout and self._queue:
+            self.simulation.enter("poll", timeout)
+        if (
+            self._queue
+            and self.simulation.chance.random() < SENDS_IN_POLL
+            and not self.send()
+            and timeout
+            and not self._reports
+        ):
+            self.simulation.wait(self._may_send, FLUSH_FOREVER if timeout < 0 else timeout)
         return self._serve()
 
     def flush(self, timeout: float = -1) -> int:
-        self.simulation.enter("flush")
+        self.simulation.check()
+        if self._queue:
+            self.simulation.enter("flush", len(self._queue))
         if not self.send() and timeout:
             self.simulation.wait(self._may_send, FLUSH_FOREVER if timeout < 0 else timeout)
             self.send()
