@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: demo test interleave mutants bench lint format lock clean
+.PHONY: demo test interleave simulate mutants bench lint format lock clean
 
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
@@ -17,6 +17,18 @@ test: $(READY)
 SECONDS := 600
 interleave: $(READY)
 	SECONDS_TO_INTERLEAVE=$(SECONDS) SEED=$(SEED) $(PYTHON) -m pytest tests/interleaving/test_interleaving.py
+
+# The real engine over a model of Kafka, in virtual time: many seeded schedules, or the one of a seed with its trace.
+# With MUTANTS=1, which mutants that alone notices.
+SEEDS := 10000
+PROCESSES := 1
+simulate: $(READY)
+ifdef MUTANTS
+	$(PYTHON) -m tests.simulation.mutants $(NAMES)
+else
+	$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES) \
+		--results tests/results/simulation.json)
+endif
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY)

@@ -330,7 +330,7 @@ class World:
                     newer[each.partition],
                     alone,
                     untold[each.partition] and not stalled,
-                    each.committed,
+                    reached=each.committed,
                 )
             )
         shown = [(each.partition, each.committed, each.complete, each.counts.read) for each in done.partitions]

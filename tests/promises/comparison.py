@@ -129,6 +129,8 @@ class Comparison:
                 yield COMPLETE.broken(
                     f"the checkpoint of {told.run.key} is complete, and {self.said(number)} was not handled"
                 )
+        if told.forgotten:
+            return
         if told.run.kind != "live":
             yield from self.of_window_counts(told)
         elif told.alone:

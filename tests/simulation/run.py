@@ -15,6 +15,7 @@ import random
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterable
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,17 +30,20 @@ COLLECTED_EVERY = 50
 MOST_SHOWN = 10
 
 
-def run(seeds: Iterable[int], seconds: float) -> Figures:
-    """Run schedules until there are no more seeds, or time is up."""
+def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False) -> Figures:
+    """Run schedules until there are no more seeds, or time is up, or one has found something."""
     figures, begun, until = Figures(), time.process_time(), time.monotonic() + seconds
     gc.disable()
+    # Of a coroutine whose process was killed.
+    warnings.simplefilter("ignore", RuntimeWarning)
     for seed in seeds:
-        if time.monotonic() > until:
+        if time.monotonic() > until or (until_anomaly and figures.seeds):
             break
         result = play(draw(seed))
         add(result, figures)
         if result.anomalies and len(figures.seeds) <= MOST_SHOWN:
-            say(f"SEED={seed} {result.script.mood}: {'; '.join(result.anomalies[:3])}")
+            said = "; ".join(f"{each.promise.name} {each}" for each in result.anomalies[:3])
+            say(f"SEED={seed} {result.script.mood}: {said}")
         if figures.schedules % COLLECTED_EVERY == 0:
             gc.collect()
     figures.seconds = time.process_time() - begun
@@ -56,10 +60,10 @@ def add(result: Result, figures: Figures) -> None:
         figures.seeds.append(result.script.seed)
 
 
-def run_in_processes(processes: int, first: int, count: int, seconds: float) -> Figures:
+def run_in_processes(processes: int, first: int, count: int, seconds: float, until_anomaly: bool) -> Figures:
     if processes == 1:
-        return run(range(first, first + count), seconds)
-    shares = [(range(first + at, first + count, processes), seconds) for at in range(processes)]
+        return run(range(first, first + count), seconds, until_anomaly)
+    shares = [(range(first + at, first + count, processes), seconds, until_anomaly) for at in range(processes)]
     with get_context("spawn").Pool(processes) as pool:
         return sum(pool.starmap(run, shares), Figures())
 
@@ -95,6 +99,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--first", type=int, help="the first seed; by default any")
     parser.add_argument("--seeds", type=int, default=10_000, help="how many")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no longer than this")
+    parser.add_argument("--until-anomaly", action="store_true", help="end with the first one")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--results", type=Path, help="where the figures are kept")
     chosen = parser.parse_args(arguments)
@@ -103,7 +108,7 @@ def main(arguments: list[str]) -> int:
     os.nice(10)
     first = random.SystemRandom().randrange(10**9) if chosen.first is None else chosen.first
     say(f"seeds from {first}")
-    figures = run_in_processes(chosen.processes, first, chosen.seeds, chosen.seconds)
+    figures = run_in_processes(chosen.processes, first, chosen.seeds, chosen.seconds, chosen.until_anomaly)
     say(figures.told())
     if chosen.results is not None:
         keep(figures, first, chosen.results)

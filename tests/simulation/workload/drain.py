@@ -28,14 +28,20 @@ def drain(world: World, feeding: Task) -> None:
     for number in range(MOST_LAST_RUNS):
         fed = feeding.done
         order = DagRun(world, f"last{number}", rnd).go()
-        if order is not None and not order.plan.pending and fed and scene.is_still:
+        if order is not None and fed and scene.is_still and (is_drained(world) or not order.plan.pending):
             world.model.drained = True
             break
         scene.sleep(20.0)
     else:
         world.flag(DRAINED.broken(f"{MOST_LAST_RUNS} runs that nobody disturbed have not come to the end"))
-    if HANDLERS[world.script.setup.handler][0] and rnd.random() < 0.5:
+    if HANDLERS[world.script.setup.handler][0] and rnd.random() < 0.3:
         redrive_all(world)
+
+
+def is_drained(world: World) -> bool:
+    """Whether the group is at the end of each partition."""
+    offsets, logs = world.scene.cluster.group(NAME).offsets, world.scene.cluster.topic(NAME).logs
+    return all((held := offsets.get((NAME, log.partition))) and held.offset == log.stable_end for log in logs)
 
 
 def is_left_alone(world: World) -> bool:

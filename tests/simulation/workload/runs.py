@@ -222,10 +222,12 @@ class DagRun:
         calm = others == [each for each in world.model.moved if each.run is not run]
         for each in done.partitions:
             known, counts = world.known_as(each.partition), each.counts
-            newer = world.expired or world.has_newer(order, known) or self.begins_below(order, each.partition)
+            newer = world.has_newer(order, known) or self.begins_below(order, each.partition)
             told = (counts.read, counts.written, counts.dead_lettered, counts.filtered)
             first = untold[known] and calm
-            world.model.told.append(Told(run, known, each.complete, *told, newer, alone, first, each.committed))
+            world.model.told.append(
+                Told(run, known, each.complete, *told, newer, alone, first, world.expired, each.committed)
+            )
         shown = [(each.partition, each.committed, each.complete, each.counts.read) for each in done.partitions]
         world.log("CHECKPOINT", order.key, shown)
         return True

@@ -37,6 +37,8 @@ class Setup:
     most_pieces: int
     listens: bool
     """Whether workers ask Kafka if somebody wants them to stop."""
+    tells: bool
+    """Whether it is told what happens to each partition."""
     ends_open: bool
     """Whether attempts and checkpoints end transactions that are open."""
     records: int
@@ -83,6 +85,8 @@ MOODS: Mapping[str, Mood] = {
     "resets": Mood({"live": 8, "reset": 8, "delete": 2, "published": 2, "clear": 4, "expire": 1}, waits=0.5),
     "letters": Mood({"live": 8, "redrive": 6, "clear": 2, "backfill": 1}, faulty=True, aims=STORES),
 }
+LONG = 0.3
+"""How many schedules are long: most faults show in three steps, and a short one leaves time for others."""
 MOOD_WEIGHTS = {"everything": 4, "overlap": 3, "chain": 2, "checkpoints": 3, "late": 2, "resets": 3, "letters": 2}
 
 
@@ -106,7 +110,8 @@ def draw(seed: int) -> Script:
     rnd = random.Random(f"script {seed}")
     name = rnd.choices(list(MOOD_WEIGHTS), list(MOOD_WEIGHTS.values()))[0]
     mood = MOODS[name]
-    steps = tuple(_step(rnd, number, mood) for number in range(rnd.randint(2, mood.most)))
+    many = rnd.randint(2, mood.most) if rnd.random() < LONG else rnd.randint(1, 3)
+    steps = tuple(_step(rnd, number, mood) for number in range(many))
     rate = rnd.choice(mood.rates)
     rates = Rates(crash=0.005, lost=0.008, freeze=0.006, passing=0.004, refused=0.02, late=mood.late).times(rate)
     aims = tuple(_aim(rnd, *rnd.choice(mood.aims)) for _ in range(rnd.choice((0, 1, 2, 4)))) if mood.aims else ()
@@ -137,13 +142,14 @@ def _setup(rnd: random.Random, mood: Mood) -> Setup:
         exactly_once=rnd.random() < 0.85,
         relaxed=relaxed,
         drains=rnd.random() < 0.5,
-        partitions=rnd.choice((1, 1, 1, 2, 3)),
+        partitions=rnd.choice((1, 1, 1, 1, 2, 2, 3)),
         letters=rnd.choice((1, 1, 2)),
         chunk_records=rnd.choice((3, 5, 50)),
         most_writers=rnd.choice((64, 64, 1)),
         shortest_piece=rnd.choice((6, 9)),
         most_pieces=rnd.choice((3, 5)),
-        listens=rnd.random() < 0.15,
+        listens=rnd.random() < 0.08,
+        tells=rnd.random() < 0.15,
         ends_open=rnd.random() < 0.6,
-        records=rnd.randint(4, 30),
+        records=rnd.randint(4, 24),
     )

@@ -73,6 +73,7 @@ class World:
             "relax_ordering_within_partition" if setup.relaxed else "preserve_partition_order",
             max_in_flight_per_partition=in_flight,
             rebalance_mode="drain_and_yield" if setup.drains else "stop_accepting_new_work_and_yield",
+            emit_partition_execution_events=setup.tells,
         )
         pipeline = KafkaPipeline(
             name=NAME,
