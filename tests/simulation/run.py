@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Iterable
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import tests.simulation.injection  # noqa: F401  # before anything of the product
 from tests.simulation.figures import Figures
@@ -30,7 +31,7 @@ COLLECTED_EVERY = 50
 MOST_SHOWN = 10
 
 
-def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False) -> Figures:
+def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False, digests: bool = False) -> Figures:
     """Run schedules until there are no more seeds, or time is up, or one has found something."""
     figures, begun, until = Figures(), time.process_time(), time.monotonic() + seconds
     gc.disable()
@@ -41,6 +42,8 @@ def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False) -> Fi
             break
         result = play(draw(seed))
         add(result, figures)
+        if digests:
+            say(f"{seed} {result.digest}")
         if result.anomalies and len(figures.seeds) <= MOST_SHOWN:
             said = "; ".join(f"{each.promise.name} {each}" for each in result.anomalies[:3])
             say(f"SEED={seed} {result.script.mood}: {said}")
@@ -60,10 +63,10 @@ def add(result: Result, figures: Figures) -> None:
         figures.seeds.append(result.script.seed)
 
 
-def run_in_processes(processes: int, first: int, count: int, seconds: float, until_anomaly: bool) -> Figures:
+def run_in_processes(processes: int, first: int, count: int, *how: Any) -> Figures:
     if processes == 1:
-        return run(range(first, first + count), seconds, until_anomaly)
-    shares = [(range(first + at, first + count, processes), seconds, until_anomaly) for at in range(processes)]
+        return run(range(first, first + count), *how)
+    shares = [(range(first + at, first + count, processes), *how) for at in range(processes)]
     with get_context("spawn").Pool(processes) as pool:
         return sum(pool.starmap(run, shares), Figures())
 
@@ -100,6 +103,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=10_000, help="how many")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no longer than this")
     parser.add_argument("--until-anomaly", action="store_true", help="end with the first one")
+    parser.add_argument("--digests", action="store_true", help="print one of each schedule's trace")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--results", type=Path, help="where the figures are kept")
     chosen = parser.parse_args(arguments)
@@ -108,7 +112,8 @@ def main(arguments: list[str]) -> int:
     os.nice(10)
     first = random.SystemRandom().randrange(10**9) if chosen.first is None else chosen.first
     say(f"seeds from {first}")
-    figures = run_in_processes(chosen.processes, first, chosen.seeds, chosen.seconds, chosen.until_anomaly)
+    how = chosen.seconds, chosen.until_anomaly, chosen.digests
+    figures = run_in_processes(chosen.processes, first, chosen.seeds, *how)
     say(figures.told())
     if chosen.results is not None:
         keep(figures, first, chosen.results)

@@ -17,7 +17,7 @@ class Play(Simulation):
     """Whom something befalls is said by the fates of a script, at each call of each task."""
 
     def __init__(self, script: Script, given: Collection[Fate] | None) -> None:
-        super().__init__(script.seed)
+        super().__init__(f"{script.seed} {script.schedule}")
         self.mine = Fates(script.seed, script.rates, script.aims, given)
         self.kinds: dict[str, str] = {}
         """Of processes, by name."""

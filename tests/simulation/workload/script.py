@@ -100,6 +100,8 @@ class Script:
     steps: tuple[Step, ...]
     rates: Rates
     aims: tuple[Aim, ...]
+    schedule: int = 0
+    """Another one has the same calls come in another order."""
 
     def random(self, *names: object) -> random.Random:
         """Chance of its own for each who asks: what is left out elsewhere changes nothing of it."""
