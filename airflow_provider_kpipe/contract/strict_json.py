@@ -20,6 +20,7 @@ T = TypeVar("T")
 MARK_KEY = "kpipe"
 """Holds the kind of a document and the version of kpipe that wrote it: what has it is ours."""
 VERSION_KEY = "schema_version"
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class DocumentError(ValueError):
@@ -128,13 +129,23 @@ def _at(where: str) -> str:
 
 def encode(value: Any) -> Any:
     """Plain JSON types only; a mapping's keys become strings."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: encode(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    names = _names_of(cast("Hashable", kind))
+    if names is not None:
+        return {name: encode(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     return value
+
+
+@functools.cache
+def _names_of(kind: Any) -> tuple[str, ...] | None:
+    """The fields of a dataclass; None of anything else."""
+    return tuple(each.name for each in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 def decode(kind: type[T], document: Any, where: str) -> T:
@@ -166,16 +177,28 @@ def _fields_of(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {each.name: hints[each.name] for each in fields}, required
 
 
+@functools.cache
+def _origin_of(hint: Any) -> Any:
+    return get_origin(hint)
+
+
+@functools.cache
+def _args_of(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint)
+
+
 def _decode_value(hint: Any, value: Any, where: str) -> Any:
-    origin = get_origin(hint)
+    if type(value) is hint:
+        return value
+    origin = _origin_of(hint)
     if origin in (typing.Union, types.UnionType):
         return _decode_optional(hint, value, where)
     if origin is typing.Literal:
-        if value in get_args(hint):
+        if value in _args_of(hint):
             return value
-        raise DocumentError(f"{where} is {_shown(value)}; it must be one of {', '.join(map(repr, get_args(hint)))}")
+        raise DocumentError(f"{where} is {_shown(value)}; it must be one of {', '.join(map(repr, _args_of(hint)))}")
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        kind, *further = get_args(hint)
+        kind, *further = _args_of(hint)
         length = None if further in ([], [...]) else 1 + len(further)
         if not isinstance(value, list) or length not in (None, len(value)):
             wanted = "a list" if length is None else f"a list of {length}"
@@ -186,14 +209,14 @@ def _decode_value(hint: Any, value: Any, where: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return decode(cast("type[Any]", hint), value, where)
     # bool is an int to Python, and no number in our documents is meant by `true`.
-    if type(value) is hint or (hint is float and type(value) is int):
+    if hint is float and type(value) is int:
         return value
     raise DocumentError(f"{where}: {hint.__name__} is needed, not {_shown(value)}")
 
 
 def _decode_optional(hint: Any, value: Any, where: str) -> Any:
-    present = [kind for kind in get_args(hint) if kind is not type(None)]
-    if value is None and len(present) < len(get_args(hint)):
+    present = [kind for kind in _args_of(hint) if kind is not type(None)]
+    if value is None and len(present) < len(_args_of(hint)):
         return None
     if len(present) != 1:
         raise TypeError(f"{where}: a contract field is one type or None, not {hint}")
@@ -201,7 +224,7 @@ def _decode_optional(hint: Any, value: Any, where: str) -> Any:
 
 
 def _decode_mapping(hint: Any, value: Any, where: str) -> dict[Any, Any]:
-    key_kind, item_kind = get_args(hint)
+    key_kind, item_kind = _args_of(hint)
     if not isinstance(value, Mapping):
         raise DocumentError(f"{where}: a JSON object is needed, not {_shown(value)}")
     decoded = {}
