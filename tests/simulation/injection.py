@@ -5,6 +5,7 @@ Import it before anything else of the product, in a process that needs no real c
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import sys
@@ -12,9 +13,9 @@ import types
 import warnings
 from functools import lru_cache
 from types import SimpleNamespace
+from typing import Any
 
-import confluent_kafka
-import confluent_kafka.admin
+import confluent_kafka.admin  # noqa: F401  # it is there to be replaced in
 
 from tests.simulation.clock import VirtualLoop, VirtualTime
 from tests.simulation.kafka.admin import AdminClient
@@ -51,20 +52,19 @@ def inject() -> None:
     if early:
         raise RuntimeError(f"{early[0]} has the real clients already: import tests.simulation.injection before it")
     # All `from confluent_kafka import ...` that come later find the model. Values and errors stay the real ones.
-    confluent_kafka.Consumer, confluent_kafka.Producer = Consumer, Producer
-    confluent_kafka.admin.AdminClient = AdminClient
+    _replace("confluent_kafka", Consumer=Consumer, Producer=Producer)
+    _replace("confluent_kafka.admin", AdminClient=AdminClient)
     for name in ENTRANCES:
         importlib.import_module(name)
     _put_time_in()
     for name in THREADED:
-        sys.modules[name].threading = THREADING
-    bounds, cluster = (sys.modules[f"airflow_provider_kpipe.kafka.{name}"] for name in ("bounds", "cluster"))
-    bounds.Future, cluster.wait = Future, wait_for_answers
-    sys.modules["airflow_provider_kpipe.kafka.transactions"].ThreadPoolExecutor = Executor
-    crews = sys.modules["kpipe_engine.crews"]
-    crews.ThreadPoolExecutor = Executor
-    crews.asyncio = _with(crews.asyncio, new_event_loop=VirtualLoop)
-    sys.modules["kpipe_engine.retry"].random = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
+        _replace(name, threading=THREADING)
+    _replace("airflow_provider_kpipe.kafka.bounds", Future=Future)
+    _replace("airflow_provider_kpipe.kafka.cluster", wait=wait_for_answers)
+    _replace("airflow_provider_kpipe.kafka.transactions", ThreadPoolExecutor=Executor)
+    _replace("kpipe_engine.crews", ThreadPoolExecutor=Executor, asyncio=_with(asyncio, new_event_loop=VirtualLoop))
+    chance = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
+    _replace("kpipe_engine.retry", random=chance)
     _remember_documents()
     # Those of processes that have died.
     warnings.filterwarnings("ignore", message="coroutine .* was never awaited", category=RuntimeWarning)
@@ -75,13 +75,23 @@ def inject() -> None:
 def _put_time_in() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith(PRODUCT) and isinstance(getattr(module, "time", None), types.ModuleType):
-            module.time = VirtualTime
+            _replace(name, time=VirtualTime)
+
+
+def _replace(name: str, **other: object) -> None:
+    """Put something else under names of a module, each of which it has."""
+    module = sys.modules[name]
+    for each, replacement in other.items():
+        if not hasattr(module, each):
+            raise RuntimeError(f"{name} has no {each} any more: mend tests.simulation.injection")
+        setattr(module, each, replacement)
 
 
 def _remember_documents() -> None:
     """Read a text once: the same one is read many times in a schedule, and what it says does not change."""
-    document = sys.modules["airflow_provider_kpipe.contract.strict_json"].Document
-    document.read_text = classmethod(lru_cache(maxsize=5_000)(document.read_text.__func__))
+    document: Any = sys.modules["airflow_provider_kpipe.contract.strict_json"].Document
+    remembering: Any = lru_cache(maxsize=5_000)(document.read_text.__func__)
+    document.read_text = classmethod(remembering)
 
 
 def _with(module: types.ModuleType, **other: object) -> SimpleNamespace:

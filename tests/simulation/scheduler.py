@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 from tests.simulation.fates import Fate, Fates, Fault
 
@@ -32,10 +32,12 @@ class Mortal(Protocol):
 class Background(Protocol):
     """Somebody beside the tasks who may do something at any moment."""
 
+    due: float
+    """When time alone makes a difference."""
+
     def is_busy(self) -> bool: ...
     def act(self) -> None: ...
-    def note_time(self) -> None:
-        """Look at the clock: it has gone on."""
+    def note_time(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -146,11 +148,14 @@ class Simulation:
 
     def hand_over(self) -> None:
         """Let others go on, or not."""
-        task = self.check()
+        task = self.current
         if task is None:
             return
-        self.now += self.chance.random() * STEP_SECONDS
-        if self.chance.random() >= GOES_ON:
+        if task.process.dead:
+            raise Crash
+        chance = self.chance.random
+        self.now += chance() * STEP_SECONDS
+        if chance() >= GOES_ON:
             task.ready, task.wake = None, 0.0
             self._leave(task)
 
@@ -249,16 +254,20 @@ class Simulation:
         self.switches += 1
         if self.switches > MOST_SWITCHES:
             raise RuntimeError("no end: " + ", ".join(task.name for task in self.tasks))
-        busy = [each for each in self.background if each.is_busy()]
-        if busy and self.chance.random() < CLUSTER_ACTS:
-            busy[0].act()
+        busy = None
+        for each in self.background:
+            if each.is_busy():
+                busy = each
+                break
+        if busy is not None and self.chance.random() < CLUSTER_ACTS:
+            busy.act()
             return
         task = self._runnable()
         if task is not None:
             self._go_to(self.now + self.chance.random() * STEP_SECONDS)
             self._switch_to(task)
-        elif busy:
-            busy[0].act()
+        elif busy is not None:
+            busy.act()
         else:
             wake = min(task.wake for task in self.tasks)
             if wake >= FOREVER:
@@ -288,4 +297,5 @@ class Simulation:
     def _go_to(self, now: float) -> None:
         self.now = now
         for each in self.background:
-            each.note_time()
+            if now > each.due:
+                each.note_time()

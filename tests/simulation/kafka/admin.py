@@ -96,7 +96,7 @@ class AdminClient(Client):
     def describe_consumer_groups(self, names: Sequence[str], request_timeout: float = 30.0) -> dict[str, Answer]:
         def found(name: str) -> Any:
             group = self.cluster.group(name)
-            if not group.is_known and not group.members:
+            if not group.is_known:
                 raise refusal(KafkaError.GROUP_ID_NOT_FOUND)
             members = [SimpleNamespace(client_id=each, host=host) for each, host in group.members]
             return SimpleNamespace(group_id=name, members=members)

@@ -60,10 +60,17 @@ class Client:
     def died(self) -> None:
         """Go down with the process."""
 
-    def ask(self, apply: Callable[[], T], seconds: float, what: str, *about: Any) -> T:
-        """Make a request that the client gives up in time. What passes, it does not try again by itself."""
+    def ask(
+        self, apply: Callable[[], T], seconds: float, what: str, *about: Any, late: Callable[[], object] | None = None
+    ) -> T:
+        """Make a request that the client gives up in time. What passes, it does not try again by itself.
+
+        :param late: what the request does where it arrives after that
+        """
         fate = self.simulation.enter(what, *about)
         if fate == "lost":
+            if late is not None and self.simulation.befalls("late", what):
+                self.cluster.transactions.comes_late(None, late)
             self.simulation.sleep(seconds)
             raise refusal(KafkaError._TIMED_OUT)
         if fate == "passing":

@@ -141,7 +141,6 @@ class Cluster:
         """Move a group, as a tool does while nobody is in it. `on_commit` is not told."""
         for partition, offset in offsets.items():
             self.group(group).offsets[topic, partition] = Held(offset, metadata)
-            self.group(group).is_known = True
 
     def expire(self, group: str, topic: str | None = None) -> None:
         """Forget what a group holds, as brokers do after `offsets.retention.minutes`, of one topic or of all."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from tests.simulation.kafka.client import Client
 from tests.simulation.kafka.cluster import refusal
@@ -88,7 +89,13 @@ class Consumer(Client):
                 answers.append(answer)
             return answers
 
-        return self.ask(apply, 60.0, "commit", self._group, *((each.partition, each.offset) for each in offsets))
+        def late() -> None:
+            self.simulation.note("late", "commit", self._group)
+            with suppress(KafkaException):
+                apply()
+
+        places = [(each.partition, each.offset) for each in offsets]
+        return self.ask(apply, 60.0, "commit", self._group, *places, late=late)
 
     # Reading
 

@@ -31,15 +31,16 @@ class Group:
         self.pending: dict[int, dict[Place, Held]] = {}
         self.members: list[tuple[str, str]] = []
         """Client id and host."""
-        self.is_known = False
-        """Whether it was ever written to."""
         self._epochs: dict[int, int] = {}
         self._on_commit = on_commit
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.offsets or self.pending or self.members)
 
     def put(self, place: Place, held: Held) -> None:
         old = self.offsets.get(place)
         self.offsets[place] = held
-        self.is_known = True
         for each in self._on_commit:
             each(self.name, place, old, held)
 
@@ -54,7 +55,6 @@ class Group:
         if epoch < self._epochs.get(producer, -1):
             return False
         self._epochs[producer] = epoch
-        self.is_known = True
         self.pending.setdefault(producer, {}).update(offsets)
         return True
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from confluent_kafka import KafkaError, Message
 
-Headers: TypeAlias = Sequence[tuple[str, bytes | None]] | None
+Headers: TypeAlias = list[tuple[str, str | bytes | None]] | None
 
 
 class Row(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartition
@@ -108,6 +109,10 @@ class Producer(QueueingProducer):
             fate = self.simulation.enter("abort", self._id, self._epoch)
             if fate == "lost":
                 self._disconnected()
+                transaction, epoch = self._own, self._epoch
+                if self.simulation.befalls("late", "abort", self._id):
+                    late = partial(self._late_end, transaction, epoch, commit=False)
+                    self.cluster.transactions.comes_late(transaction, late)
                 self.simulation.sleep(max(timeout, 1.0))
                 raise refusal(KafkaError._TIMED_OUT, retriable=True)
             self._apply_end(commit=False)

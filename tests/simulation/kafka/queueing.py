@@ -16,6 +16,7 @@ from tests.simulation.kafka.transactions import Transaction
 Report = Callable[[KafkaError | None, Message], object]
 
 SENDS_WHILE_QUEUED, SENDS_IN_POLL, SENDS_AS_IT_DIES = 0.1, 0.5, 0.5
+ARRIVES_UNSEEN = 0.5
 # What the client takes beside key and value of a record, for its own limit.
 OVERHEAD = 36
 FLUSH_FOREVER = 0.2
@@ -161,9 +162,9 @@ class QueueingProducer(Client):
         for at in range(0, len(batch), self._per_batch):
             some = batch[at : at + self._per_batch]
             code = self._refusal_of(some, topic)
-            if code is None:
+            if code is None or (code == KafkaError._MSG_TIMED_OUT and self._arrives_unseen()):
                 self._write(log, some)
-            else:
+            if code is not None:
                 self._refuse(some, code)
             if self.abortable is not None:
                 # What follows in the transaction is never sent.
@@ -178,6 +179,10 @@ class QueueingProducer(Client):
     def _write(self, log: Log, batch: Sequence[Queued]) -> None:
         log.append(each.row for each in batch)
         self._report_all(batch)
+
+    def _arrives_unseen(self) -> bool:
+        """Whether what the client gives up was written all the same. In a transaction, nobody ever sees that."""
+        return self.transaction is None and self.simulation.chance.random() < ARRIVES_UNSEEN
 
     def _refusal_of(self, batch: Sequence[Queued], topic: Topic) -> int | None:
         """Why the broker, or what lies between, does not take a batch."""

@@ -47,8 +47,8 @@ class Transactions:
         self.by_id: dict[str, Transaction] = {}
         self._ending: list[Transaction] = []
         self._ongoing: list[Transaction] = []
-        self._late: list[tuple[Transaction, Callable[[], None]]] = []
-        self._next_timeout = float("inf")
+        self._late: list[tuple[Transaction | None, Callable[[], object]]] = []
+        self.due = float("inf")
 
     def get(self, name: str) -> Transaction:
         found = self.by_id.get(name)
@@ -67,7 +67,7 @@ class Transactions:
         if transaction.state == "empty":
             transaction.state, transaction.begun_at = "ongoing", self._simulation.now
             self._ongoing.append(transaction)
-            self._next_timeout = min(self._next_timeout, transaction.begun_at + transaction.timeout)
+            self.due = min(self.due, transaction.begun_at + transaction.timeout)
 
     def end(self, transaction: Transaction, commit: bool) -> None:
         """EndTxn."""
@@ -93,14 +93,16 @@ class Transactions:
         for each in list(self._ending):
             self._end_if_marked(each)
 
-    def comes_late(self, transaction: Transaction, apply: Callable[[], None]) -> None:
-        """A request that was lost arrives one day."""
+    def comes_late(self, transaction: Transaction | None, apply: Callable[[], object]) -> None:
+        """A request that was lost arrives one day; one without a transaction, to a group."""
         self._late.append((transaction, apply))
 
     # In the background
 
     def is_busy(self) -> bool:
-        return bool(self._ending) or any(self._is_due(each) for each, _ in self._late)
+        if self._ending:
+            return True
+        return bool(self._late) and any(self._is_due(each) for each, _ in self._late)
 
     def act(self) -> None:
         for at, (transaction, apply) in enumerate(self._late):
@@ -114,21 +116,20 @@ class Transactions:
     def note_time(self) -> None:
         """End what has timed out."""
         now = self._simulation.now
-        if now <= self._next_timeout:
-            return
         for each in list(self._ongoing):
             if now > each.begun_at + each.timeout:
                 self._simulation.note("transaction timed out", each.name, each.epoch)
                 self.fence(each)
-        self._next_timeout = min((each.begun_at + each.timeout for each in self._ongoing), default=float("inf"))
+        self.due = min((each.begun_at + each.timeout for each in self._ongoing), default=float("inf"))
 
     def settle(self) -> None:
         """Write all markers now."""
         while self._ending:
             self._write_marker(self._ending[0])
 
-    def _is_due(self, transaction: Transaction) -> bool:
-        return transaction.state == "ongoing" or self._simulation.chance.random() < LATE_NOW
+    def _is_due(self, transaction: Transaction | None) -> bool:
+        is_met = transaction is not None and transaction.state == "ongoing"
+        return is_met or self._simulation.chance.random() < LATE_NOW
 
     def _write_marker(self, transaction: Transaction) -> None:
         at = int(self._simulation.chance.random() * len(transaction.todo))
