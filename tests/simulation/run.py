@@ -35,8 +35,9 @@ def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False, diges
     """Run schedules until there are no more seeds, or time is up, or one has found something."""
     figures, begun, until = Figures(), time.process_time(), time.monotonic() + seconds
     gc.disable()
-    # Of a coroutine whose process was killed.
+    # Coroutines whose process was killed are collected without an event loop.
     warnings.simplefilter("ignore", RuntimeWarning)
+    sys.unraisablehook = lambda _: None
     for seed in seeds:
         if time.monotonic() > until or (until_anomaly and figures.seeds):
             break

@@ -129,7 +129,7 @@ class Fates:
 
     def _aimed(self, task: str, kind: str, call: str, number: int) -> Fate | None:
         for at, aim in enumerate(self._aims):
-            if aim.kind != kind or not call.startswith(aim.call):
+            if aim.kind != kind or call != aim.call:
                 continue
             alike = self._alike[task, aim.call]
             self._alike[task, aim.call] += 1

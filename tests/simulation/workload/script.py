@@ -68,26 +68,48 @@ class Mood:
     rates: tuple[float, ...] = (0.0, 0.3, 1.0, 2.0)
     late: float = 0.1
     aims: tuple[tuple[str, str], ...] = ()
+    fates: tuple[str, ...] = ()
+    """Those that are aimed; by default, any."""
+    records: tuple[int, int] = (4, 24)
     faulty: bool = False
     """Whether records become dead letters in any case."""
 
 
 RARE = {"backfill": 2, "published": 2, "reset": 3, "delete": 1, "clear": 4, "grow": 1, "retain": 1, "expire": 1}
-CHECKPOINT_LOOKS = (("checkpoint", "send_offsets"), ("checkpoint", "commit_transaction"), ("checkpoint", "committed"))
-STORES = (("work", "commit_transaction"), ("work", "send_offsets"), ("claim", "commit_transaction"), ("claim", "init"))
+LOOKS = tuple(("checkpoint", call) for call in ("send_offsets", "send_offsets, to the group", "commit", "committed"))
+STORES = tuple(("work", call) for call in ("commit", "commit", "send_offsets, to the group", "send_offsets", "init"))
+CLAIMS = (("claim", "commit"), ("claim", "init"), ("claim", "init"), ("claim", "send_offsets, to the group"))
 
 MOODS: Mapping[str, Mood] = {
-    "everything": Mood({"live": 10, **RARE, "redrive": 1, "recreate": 1, "elect": 1}, aims=CHECKPOINT_LOOKS + STORES),
-    "overlap": Mood({"live": 20, "clear": 3}, waits=0.1, relaxed=1.0, aims=STORES),
-    "chain": Mood({"live": 10, "clear": 1}, most=10, waits=0.3, aims=STORES + CHECKPOINT_LOOKS),
-    "checkpoints": Mood({"live": 10, "clear": 4}, waits=0.3, rates=(0.0, 0.3), aims=CHECKPOINT_LOOKS * 2),
-    "late": Mood({"live": 10, "clear": 2}, rates=(0.3, 1.0), late=0.9, aims=STORES),
-    "resets": Mood({"live": 8, "reset": 8, "delete": 2, "published": 2, "clear": 4, "expire": 1}, waits=0.5),
+    "everything": Mood({"live": 10, **RARE, "redrive": 1, "recreate": 1, "elect": 1}, aims=LOOKS + STORES + CLAIMS),
+    "overlap": Mood({"live": 20, "clear": 4}, waits=0.1, relaxed=1.0, aims=STORES, records=(16, 30)),
+    "chain": Mood({"live": 10, "clear": 1}, most=9, waits=0.3, aims=STORES + LOOKS),
+    "claims": Mood(
+        {"live": 10, "clear": 4}, waits=0.3, relaxed=1.0, rates=(0.0, 0.5), aims=CLAIMS * 2 + STORES, records=(16, 30)
+    ),
+    "checkpoints": Mood({"live": 10, "clear": 4}, waits=0.3, rates=(0.0, 0.3), aims=LOOKS),
+    "late": Mood(
+        {"live": 10, "clear": 2}, rates=(0.0, 1.0), late=0.9, aims=STORES[:-1], fates=("late",), records=(12, 24)
+    ),
+    "resets": Mood({"live": 10, "reset": 9, "delete": 2, "published": 1, "clear": 5}, waits=0.7, rates=(0.0, 0.3, 1.0)),
+    "weeks": Mood({"live": 8, "expire": 8, "clear": 9, "backfill": 1}, waits=0.95, rates=(0.0, 0.3)),
     "letters": Mood({"live": 8, "redrive": 6, "clear": 2, "backfill": 1}, faulty=True, aims=STORES),
 }
-LONG = 0.3
+MOOD_WEIGHTS = {
+    "everything": 5,
+    "overlap": 4,
+    "chain": 3,
+    "claims": 3,
+    "checkpoints": 3,
+    "late": 2,
+    "resets": 4,
+    "weeks": 1,
+    "letters": 2,
+}
+AIMED = ("freeze", "freeze", "freeze", "crash", "crash after", "lost", "late", "reply lost")
+
+LONG = 0.2
 """How many schedules are long: most faults show in three steps, and a short one leaves time for others."""
-MOOD_WEIGHTS = {"everything": 4, "overlap": 3, "chain": 2, "checkpoints": 3, "late": 2, "resets": 3, "letters": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +138,7 @@ def draw(seed: int) -> Script:
     steps = tuple(_step(rnd, number, mood) for number in range(many))
     rate = rnd.choice(mood.rates)
     rates = Rates(crash=0.005, lost=0.008, freeze=0.006, passing=0.004, refused=0.02, late=mood.late).times(rate)
-    aims = tuple(_aim(rnd, *rnd.choice(mood.aims)) for _ in range(rnd.choice((0, 1, 2, 4)))) if mood.aims else ()
+    aims = tuple(_aim(rnd, mood) for _ in range(rnd.choice((0, 1, 2, 4)))) if mood.aims else ()
     return Script(seed, name, _setup(rnd, mood), steps, rates, aims)
 
 
@@ -125,11 +147,10 @@ def _step(rnd: random.Random, number: int, mood: Mood) -> Step:
     return Step(number, kind, rnd.random() < mood.waits, rnd.choice((0.02, 0.1, 1.0, 5.0)))
 
 
-def _aim(rnd: random.Random, kind: str, call: str) -> Aim:
-    fate = rnd.choice(("freeze", "freeze", "freeze", "crash", "crash after", "lost", "reply lost"))
-    return Aim(
-        kind, call, rnd.choice((0, 0, 1, 2, 3)), rnd.randrange(4), fate, rnd.choice((0.5, 2.0, 20.0, 70.0, 200.0))
-    )
+def _aim(rnd: random.Random, mood: Mood) -> Aim:
+    kind, call = rnd.choice(mood.aims)
+    seconds = rnd.choice((0.5, 2.0, 20.0, 70.0, 200.0))
+    return Aim(kind, call, rnd.choice((0, 0, 1, 2, 3)), rnd.randrange(4), rnd.choice(mood.fates or AIMED), seconds)
 
 
 def _setup(rnd: random.Random, mood: Mood) -> Setup:
@@ -153,5 +174,5 @@ def _setup(rnd: random.Random, mood: Mood) -> Setup:
         listens=rnd.random() < 0.08,
         tells=rnd.random() < 0.15,
         ends_open=rnd.random() < 0.6,
-        records=rnd.randint(4, 24),
+        records=rnd.randint(*mood.records),
     )
