@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: demo test interleave simulate mutants bench lint format lock clean
+.PHONY: demo test interleave simulate conform mutants bench lint format lock clean
 
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
@@ -29,6 +29,10 @@ else
 	$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES) \
 		--results tests/results/simulation.json)
 endif
+
+# The model of Kafka under it against a real broker: the same random calls, for so long.
+conform: $(READY)
+	$(PYTHON) -m tests.simulation.conformance $(or $(SEED),0) --seconds $(SECONDS)
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY)

@@ -39,6 +39,7 @@ class Topic:
         self.logs = [Log(name, partition) for partition in range(partitions)]
         self.settings = {**TOPIC_SETTINGS, **settings}
         self.largest = int(self.settings["max.message.bytes"])
+        self.oldest_ms = int(self.settings["message.timestamp.before.max.ms"])
         self.is_compacted = self.settings["cleanup.policy"] == "compact"
 
     def grow(self, partitions: int) -> None:

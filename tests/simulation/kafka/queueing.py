@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, Message
 
+from tests.simulation.clock import EPOCH_SECONDS
 from tests.simulation.kafka.client import Client
 from tests.simulation.kafka.cluster import Topic, refusal
 from tests.simulation.kafka.log import Log, Row
@@ -20,6 +21,7 @@ ARRIVES_UNSEEN = 0.5
 # What the client takes beside key and value of a record, for its own limit.
 OVERHEAD = 36
 FLUSH_FOREVER = 0.2
+FOREVER_MS = 2**63 - 1
 
 
 class Queued(NamedTuple):
@@ -91,8 +93,7 @@ class QueueingProducer(Client):
         elif found is not None and partition >= len(found.logs):
             raise refusal(KafkaError._UNKNOWN_PARTITION)
         headers = list(headers.items() if isinstance(headers, dict) else headers) if headers else None
-        # In the simulation, it is 2023.
-        row = Row(key, value, headers, timestamp or int((1_700_000_000 + self.simulation.now) * 1000))
+        row = Row(key, value, headers, timestamp or int((EPOCH_SECONDS + self.simulation.now) * 1000))
         self._queue.append(Queued(topic, partition, row, callback or on_delivery or self._on_delivery))
         if chance.random() < SENDS_WHILE_QUEUED:
             self.send(1 + int(chance.random() * len(self._queue)))
@@ -190,6 +191,10 @@ class QueueingProducer(Client):
             return KafkaError.MSG_SIZE_TOO_LARGE
         if topic.is_compacted and any(each.row.key is None for each in batch):
             return KafkaError.INVALID_RECORD
+        if topic.oldest_ms < FOREVER_MS:
+            oldest = (EPOCH_SECONDS + self.simulation.now) * 1000 - topic.oldest_ms
+            if any(each.row.timestamp < oldest for each in batch):
+                return KafkaError.INVALID_TIMESTAMP
         if self.simulation.befalls("refused", topic.name, len(batch)):
             return KafkaError._MSG_TIMED_OUT
         return None
