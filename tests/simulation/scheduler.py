@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from tests.simulation.fates import Fate, Fates, Fault
+from tests.simulation.processes import Crash, Process, Task
 
 # How often whoever runs goes on, and how often the cluster does something where it has something to do.
 GOES_ON, CLUSTER_ACTS = 0.45, 0.4
+# Of what stands still, how much is a process with all its threads.
+FROZEN = 0.5
 STEP_SECONDS = 0.004
 FREEZES = (2.0, 20.0, 70.0, 200.0)
 FOREVER = 1e9
 MOST_SWITCHES = 200_000
-
-
-class Crash(BaseException):  # it is no error: nothing that catches errors may catch it
-    """The end of a process, raised out of whatever it calls from then on."""
-
-
-class Mortal(Protocol):
-    """A client, which goes down with its process."""
-
-    def died(self) -> None: ...
 
 
 class Background(Protocol):
@@ -38,46 +30,6 @@ class Background(Protocol):
     def is_busy(self) -> bool: ...
     def act(self) -> None: ...
     def note_time(self) -> None: ...
-
-
-@dataclass(slots=True, eq=False)
-class Process:
-    """What dies together: tasks, and the clients they have opened."""
-
-    name: str
-    dead: bool = False
-    clients: list[Mortal] = field(default_factory=list)
-
-
-class Task:
-    """A thread of a process. `result` and `error` say how it ended; of one that died, neither does."""
-
-    __slots__ = ("back", "done", "error", "greenlet", "name", "process", "ready", "result", "wake")
-
-    def __init__(self, process: Process, name: str, body: Callable[[], Any], parent: greenlet) -> None:
-        self.process, self.name = process, name
-        self.done = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.wake = 0.0
-        self.ready: Callable[[], bool] | None = None
-        self.back: greenlet | None = None
-
-        def run() -> None:
-            try:
-                self.result = body()
-            except Crash:
-                pass
-            except BaseException as error:  # noqa: BLE001  # whoever waits for the task looks at it
-                self.error = error
-            self.done = True
-
-        self.greenlet = greenlet(run, parent)
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether it came to its end, and its process lived to see that."""
-        return self.done and self.error is None and not self.process.dead
 
 
 class Simulation:
@@ -137,6 +89,10 @@ class Simulation:
                 client.died()
             process.dead = True
 
+    def freeze(self, process: Process, seconds: float) -> None:
+        """Have all tasks of a process stand still, as SIGSTOP and SIGCONT do. What they wait for goes on."""
+        process.frozen_until = max(process.frozen_until, self.now + seconds)
+
     # What tasks do
 
     def check(self) -> Task | None:
@@ -183,7 +139,7 @@ class Simulation:
         if struck == "crash":
             self.die()
         if struck == "freeze":
-            self.sleep(self._fate.choice(FREEZES))
+            self.stand_still(self._fate.choice(FREEZES))
             return None
         return struck
 
@@ -192,6 +148,13 @@ class Simulation:
         struck = self.current is not None and self._fate.random() < self.fates.crash
         if struck and self._strikes("crash", "after", (what, *about)):
             self.die()
+
+    def stand_still(self, seconds: float) -> None:
+        """Either the call is slow, or the whole process is frozen in it."""
+        task = self.check()
+        if task is not None and self.chance.random() < FROZEN:
+            self.freeze(task.process, seconds)
+        self.sleep(seconds)
 
     def befalls(self, fate: Fate, *about: Any) -> bool:
         """Whether something happens here that has a chance of its own."""
@@ -269,7 +232,8 @@ class Simulation:
         elif busy is not None:
             busy.act()
         else:
-            wake = min(task.wake for task in self.tasks)
+            frozen = [task.process.frozen_until for task in self.tasks if task.process.frozen_until > self.now]
+            wake = min([task.wake for task in self.tasks if task.process.frozen_until <= self.now] + frozen)
             if wake >= FOREVER:
                 raise RuntimeError("all wait for each other: " + ", ".join(task.name for task in self.tasks))
             self._go_to(wake)
@@ -280,7 +244,10 @@ class Simulation:
         first = int(self.chance.random() * len(tasks))
         for at in range(first - len(tasks), first):
             task = tasks[at]
-            if task.wake <= now or task.process.dead or (task.ready is not None and task.ready()):
+            process = task.process
+            if process.dead or (
+                process.frozen_until <= now and (task.wake <= now or (task.ready is not None and task.ready()))
+            ):
                 return task
         return None
 

@@ -167,6 +167,26 @@ def test_what_dies_leaves_its_transaction_open(cluster: Cluster) -> None:
     assert cluster.transactions.get("w").state == "ongoing"
 
 
+def test_a_process_that_is_frozen_stands_still_with_all_its_threads(cluster: Cluster) -> None:
+    simulation, frozen = cluster.simulation, Process("frozen")
+    ticks: list[tuple[str, int]] = []
+
+    def tick(name: str) -> None:
+        for _ in range(4):
+            simulation.sleep(10.0)
+            ticks.append((name, round(simulation.now - began) // 10))
+
+    began = simulation.now
+    simulation.spawn(frozen, "one", lambda: tick("one"))
+    simulation.spawn(frozen, "two", lambda: tick("two"))
+    simulation.spawn(Process("other"), "other", lambda: tick("other"))
+    simulation.spawn(Process("hand"), "hand", lambda: (simulation.sleep(15.0), simulation.freeze(frozen, 50.0)))
+    simulation.run()
+    for name in ("one", "two"):
+        assert [at for each, at in ticks if each == name] == [1, 6, 7, 8]
+    assert [at for each, at in ticks if each == "other"] == [1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("key", "hashed"), [(b"21", -973932308), (b"foobar", -790332482), (b"a-little-bit-long-string", -985981536)]
 )
