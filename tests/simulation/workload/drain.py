@@ -26,6 +26,8 @@ def drain(world: World, feeding: Task) -> None:
     scene.play.mine.over = True
     world.is_final = True
     for number in range(MOST_LAST_RUNS):
+        if number == 2:
+            scene.wait(lambda: feeding.done)
         fed = feeding.done
         order = DagRun(world, f"last{number}", rnd).go()
         if order is not None and fed and scene.is_still and (is_drained(world) or not order.plan.pending):

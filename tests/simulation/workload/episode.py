@@ -124,6 +124,10 @@ class Episode:
                 return lambda: run.window("backfill")
             case "published":
                 return lambda: run.window("published")
+            case "idle":
+                return run.idle
+            case "unseen":
+                return run.unseen
             case "clear":
                 return lambda: self.clear(run)
             case "redrive":

@@ -95,7 +95,9 @@ class Operator:
         world, rnd = self.world, self.rnd
         partition = rnd.choice(list(self.held))
         stands = self.held[partition].offset
-        to, known = rnd.choice((0, stands, rnd.randint(0, stands))), world.known_as(partition)
+        known = world.known_as(partition)
+        # Also where somebody has put it before.
+        to = rnd.choice((0, stands, rnd.randint(0, stands), min(stands, world.model.current(known).base or 0)))
         if not self._is_ours(self.held[partition]) or not world.model.can_move(known, to):
             return
         world.scene.cluster.reset(NAME, NAME, {partition: to}, rnd.choice((None, "", "by hand")))

@@ -58,6 +58,20 @@ class DagRun:
             self.checkpoint(order)
         return order
 
+    def idle(self) -> Order | None:
+        """Its run task never begins, and its checkpoint comes all the same."""
+        order = self.plan("live")
+        if order is not None:
+            self.checkpoint(order)
+        return order
+
+    def unseen(self) -> Order | None:
+        """Its checkpoint never comes."""
+        order = self.plan("live")
+        if order is not None and order.plan.pending:
+            self.attempt(order)
+        return order
+
     def pause(self) -> None:
         if not self.world.is_final and (seconds := self.rnd.choice(PAUSES)):
             self.world.scene.sleep(seconds)

@@ -71,6 +71,8 @@ class Mood:
     fates: tuple[str, ...] = ()
     """Those that are aimed; by default, any."""
     records: tuple[int, int] = (4, 24)
+    begins: tuple[str, ...] = ()
+    """With which steps, half of the time; apart by blanks, one of these."""
     faulty: bool = False
     """Whether records become dead letters in any case."""
 
@@ -82,28 +84,46 @@ CLAIMS = (("claim", "commit"), ("claim", "init"), ("claim", "init"), ("claim", "
 
 MOODS: Mapping[str, Mood] = {
     "everything": Mood({"live": 10, **RARE, "redrive": 1, "recreate": 1, "elect": 1}, aims=LOOKS + STORES + CLAIMS),
-    "overlap": Mood({"live": 20, "clear": 4}, waits=0.1, relaxed=1.0, aims=STORES, records=(16, 30)),
+    "overlap": Mood(
+        {"live": 20, "clear": 4}, waits=0.1, relaxed=1.0, aims=STORES, records=(16, 30), begins=("live live",)
+    ),
     "chain": Mood({"live": 10, "clear": 1}, most=9, waits=0.3, aims=STORES + LOOKS),
     "claims": Mood(
-        {"live": 10, "clear": 4}, waits=0.3, relaxed=1.0, rates=(0.0, 0.5), aims=CLAIMS * 2 + STORES, records=(16, 30)
+        {"live": 10, "clear": 4},
+        waits=0.15,
+        relaxed=1.0,
+        rates=(0.0, 0.0, 0.5),
+        aims=CLAIMS * 2 + STORES,
+        records=(16, 30),
+        begins=("live live", "live live live"),
     ),
     "checkpoints": Mood({"live": 10, "clear": 4}, waits=0.3, rates=(0.0, 0.3), aims=LOOKS),
     "late": Mood(
         {"live": 10, "clear": 2}, rates=(0.0, 1.0), late=0.9, aims=STORES[:-1], fates=("late",), records=(12, 24)
     ),
-    "resets": Mood({"live": 10, "reset": 9, "delete": 2, "published": 1, "clear": 5}, waits=0.7, rates=(0.0, 0.3, 1.0)),
-    "weeks": Mood({"live": 8, "expire": 8, "clear": 9, "backfill": 1}, waits=0.95, rates=(0.0, 0.3)),
+    "resets": Mood(
+        {"live": 10, "reset": 9, "delete": 2, "published": 1, "clear": 5, "idle": 1, "unseen": 1},
+        waits=0.8,
+        rates=(0.0, 0.3, 1.0),
+        begins=("live reset live reset", "live reset idle unseen reset live", "live reset live clear"),
+    ),
+    "weeks": Mood(
+        {"live": 8, "expire": 8, "clear": 9, "backfill": 1},
+        waits=0.95,
+        rates=(0.0, 0.3),
+        begins=("live expire clear", "live reset live expire clear"),
+    ),
     "letters": Mood({"live": 8, "redrive": 6, "clear": 2, "backfill": 1}, faulty=True, aims=STORES),
 }
 MOOD_WEIGHTS = {
     "everything": 5,
     "overlap": 4,
     "chain": 3,
-    "claims": 3,
+    "claims": 4,
     "checkpoints": 3,
     "late": 2,
-    "resets": 4,
-    "weeks": 1,
+    "resets": 5,
+    "weeks": 2,
     "letters": 2,
 }
 AIMED = ("freeze", "freeze", "freeze", "crash", "crash after", "lost", "late", "reply lost")
@@ -135,22 +155,23 @@ def draw(seed: int) -> Script:
     name = rnd.choices(list(MOOD_WEIGHTS), list(MOOD_WEIGHTS.values()))[0]
     mood = MOODS[name]
     many = rnd.randint(2, mood.most) if rnd.random() < LONG else rnd.randint(1, 3)
-    steps = tuple(_step(rnd, number, mood) for number in range(many))
+    begins = rnd.choice(mood.begins).split() if mood.begins and rnd.random() < 0.5 else []
+    kinds = begins or rnd.choices(list(mood.steps), list(mood.steps.values()), k=many)
+    steps = tuple(_step(rnd, number, kind, mood) for number, kind in enumerate(kinds))
     rate = rnd.choice(mood.rates)
     rates = Rates(crash=0.005, lost=0.008, freeze=0.006, passing=0.004, refused=0.02, late=mood.late).times(rate)
     aims = tuple(_aim(rnd, mood) for _ in range(rnd.choice((0, 1, 2, 4)))) if mood.aims else ()
     return Script(seed, name, _setup(rnd, mood), steps, rates, aims)
 
 
-def _step(rnd: random.Random, number: int, mood: Mood) -> Step:
-    kind = rnd.choices(list(mood.steps), list(mood.steps.values()))[0]
+def _step(rnd: random.Random, number: int, kind: str, mood: Mood) -> Step:
     return Step(number, kind, rnd.random() < mood.waits, rnd.choice((0.02, 0.1, 1.0, 5.0)))
 
 
 def _aim(rnd: random.Random, mood: Mood) -> Aim:
     kind, call = rnd.choice(mood.aims)
     seconds = rnd.choice((0.5, 2.0, 20.0, 70.0, 200.0))
-    return Aim(kind, call, rnd.choice((0, 0, 1, 2, 3)), rnd.randrange(4), rnd.choice(mood.fates or AIMED), seconds)
+    return Aim(kind, call, rnd.choice((0, 0, 1, 1, 2, 3)), rnd.randrange(4), rnd.choice(mood.fates or AIMED), seconds)
 
 
 def _setup(rnd: random.Random, mood: Mood) -> Setup:

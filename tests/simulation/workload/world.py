@@ -153,8 +153,9 @@ class World:
         return replace(pipeline, destination=replace(pipeline.destination, topic=output_of(key)))
 
     def is_current(self, run: Run) -> bool:
-        """Whether nobody has moved the group since the run was planned."""
-        return all(self.model.current(each) == lineage for each, lineage in run.lineages.items())
+        """Whether nobody has moved the group since the run was planned, or made the topic anew."""
+        moved = any(self.model.current(each) != lineage for each, lineage in run.lineages.items())
+        return not moved and self.model.gone.isdisjoint(run.ranges)
 
     def has_newer(self, order: Order, partition: int) -> bool:
         later = self.orders[self.orders.index(order) + 1 :]
