@@ -30,6 +30,8 @@ def drain(world: World, feeding: Task) -> None:
             scene.wait(lambda: feeding.done)
         fed = feeding.done
         order = DagRun(world, f"last{number}", rnd).go()
+        if order is not None:
+            look_for_open(world)
         if order is not None and fed and scene.is_still and (is_drained(world) or not order.plan.pending):
             world.model.drained = True
             break
@@ -38,6 +40,16 @@ def drain(world: World, feeding: Task) -> None:
         world.flag(DRAINED.broken(f"{MOST_LAST_RUNS} runs that nobody disturbed have not come to the end"))
     if HANDLERS[world.script.setup.handler][0] and rnd.random() < 0.3:
         redrive_all(world)
+
+
+def look_for_open(world: World) -> None:
+    """Where checkpoints end what is open, nothing is after one that nobody disturbed."""
+    setup = world.script.setup
+    if not (setup.exactly_once and setup.ends_open and is_left_alone(world)) or world.expired or world.made_anew:
+        return
+    for each in world.scene.cluster.transactions.by_id.values():
+        if each.state == "ongoing" and each.name.startswith(f"kpipe/{NAME}/{NAME}/"):
+            world.flag(DRAINED.broken(f"a transaction of {each.name} is open behind a checkpoint: readers wait for it"))
 
 
 def is_drained(world: World) -> bool:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Collection, Mapping
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.progress import StoredProgress
 from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
 from tests.simulation.scheduler import Task
@@ -124,10 +125,6 @@ class Operator:
         mark = CommitMark.read_text(held.metadata, "")
         return mark is None or mark.topic_id == self.world.scene.cluster.topic(NAME).id
 
-    @staticmethod
-    def _is_marked(held: Held) -> bool:
-        return CommitMark.read_text(held.metadata, "") is not None
-
     def expire(self) -> None:
         """A week in which nobody stores: progress is forgotten, the group is kept by checkpoints with nothing to do."""
         world, cluster = self.world, self.world.scene.cluster
@@ -138,8 +135,7 @@ class Operator:
         for each in names:
             for place, stored in cluster.group(each).offsets.items():
                 public = self.held.get(place[1])
-                # Whoever has something left to do stores that it begins.
-                if public is None or public.offset < stored.offset or not self._is_marked(public):
+                if public is None or not is_told(stored, public):
                     return
             if cluster.group(each).pending:
                 return
@@ -175,7 +171,7 @@ class Operator:
         world = self.world
         if not self.when(self.is_alone) or world.made_anew or not self.held:
             return
-        if not all(map(self._is_marked, self.held.values())):
+        if any(CommitMark.read_text(each.metadata, "") is None for each in self.held.values()):
             return
         world.keep_source()
         keeps = self.rnd.random() < 0.5
@@ -187,3 +183,12 @@ class Operator:
         for _ in range(many):
             world.add_partition()
         world.log("RECREATE", keeps)
+
+
+def is_told(stored: Held, public: Held) -> bool:
+    """Whether a checkpoint has told of all that is stored: otherwise whoever goes on stores that it does."""
+    mark, progress = CommitMark.read_text(public.metadata, ""), StoredProgress.read_text(stored.metadata, "")
+    if mark is None or progress is None:
+        return False
+    spans = ((0, public.offset), *mark.beyond)
+    return any(first <= progress.start and stored.offset <= after for first, after in spans)

@@ -20,6 +20,7 @@ from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
+from tests.simulation.clock import VirtualTime
 from tests.simulation.scheduler import FOREVER, Task
 from tests.simulation.workload.world import NAME, Order, World
 
@@ -119,7 +120,10 @@ class DagRun:
         begun = world.in_airflow(f"{name} begin", "begin", lambda: begin_attempt(world.bench.settings, plan), 2)
         if begun is None:
             return False
-        job = Job(order.pipeline, plan, begun.number, redrive=order.redrive, committed=dict(begun.committed))
+        deadline = None
+        if not world.is_final and rnd.random() < 0.08:
+            deadline = VirtualTime.time() + rnd.choice((0.05, 0.3, 30.0))
+        job = Job(order.pipeline, plan, begun.number, deadline, order.redrive, committed=dict(begun.committed))
         world.log("ATTEMPT", name, job.attempt, dict(begun.committed))
         self.end_open(name, plan)
         if not world.in_airflow(f"{name} claim", "claim", lambda: self.claim(job), 1):
@@ -149,7 +153,7 @@ class DagRun:
         """A Spark task, which starts another worker where one dies."""
         world, scene = self.world, self.world.scene
         label = f"{name}:{number}@{','.join(f'{each.partition}.{each.slot}' for each in block)}"
-        orders = YieldOrders()
+        orders = YieldOrders(job.deadline)
         world.asked.append(orders)
 
         def run() -> Any:

@@ -47,7 +47,7 @@ class Play(Simulation):
             case "crash after":
                 self._dying.add(task)
             case "freeze":
-                self.sleep(fate.seconds)
+                self.stand_still(fate.seconds)
             case "late":
                 self._arriving.add(task)
                 return "lost"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES
 from tests.simulation.workload.fates import Aim, Rates
 
 Handler = Literal["copy", "records", "threads", "async"]
@@ -41,6 +42,8 @@ class Setup:
     """Whether it is told what happens to each partition."""
     ends_open: bool
     """Whether attempts and checkpoints end transactions that are open."""
+    metadata_bytes: int
+    """How much the broker takes beside an offset."""
     records: int
     """In the beginning."""
 
@@ -113,6 +116,19 @@ MOODS: Mapping[str, Mood] = {
         rates=(0.0, 0.3),
         begins=("live expire clear", "live reset live expire clear"),
     ),
+    "topics": Mood(
+        {"live": 10, "grow": 2, "retain": 3, "elect": 2, "recreate": 3, "clear": 3},
+        waits=0.8,
+        rates=(0.0, 0.3, 1.0),
+        begins=("live recreate live clear", "live grow live", "live retain live clear", "live recreate clear live"),
+    ),
+    "windows": Mood(
+        {"live": 8, "backfill": 4, "published": 6, "clear": 5, "reset": 2},
+        waits=0.5,
+        rates=(0.0, 0.3, 1.0),
+        aims=LOOKS + STORES,
+        begins=("published live", "live published clear", "live backfill live"),
+    ),
     "letters": Mood({"live": 8, "redrive": 6, "clear": 2, "backfill": 1}, faulty=True, aims=STORES),
 }
 MOOD_WEIGHTS = {
@@ -124,6 +140,8 @@ MOOD_WEIGHTS = {
     "late": 2,
     "resets": 5,
     "weeks": 2,
+    "topics": 2,
+    "windows": 2,
     "letters": 2,
 }
 AIMED = ("freeze", "freeze", "freeze", "crash", "crash after", "lost", "late", "reply lost")
@@ -195,5 +213,6 @@ def _setup(rnd: random.Random, mood: Mood) -> Setup:
         listens=rnd.random() < 0.08,
         tells=rnd.random() < 0.15,
         ends_open=rnd.random() < 0.6,
+        metadata_bytes=rnd.choice((4096, 4096, 4096, LEAST_METADATA_BYTES)),
         records=rnd.randint(*mood.records),
     )

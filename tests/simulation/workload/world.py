@@ -88,6 +88,7 @@ class World:
         )
         self.bench = Bench("model:9092", pipeline)
         self.model = Model(setup.exactly_once, not setup.relaxed, outputs_of if segments else lambda _: 1)
+        self.scene.cluster.broker_settings["offset.metadata.max.bytes"] = str(setup.metadata_bytes)
         self.scene.create(NAME, setup.partitions)
         self.scene.create(f"{NAME}.out", 1)
         self.scene.create(f"{NAME}.dead", setup.letters)
