@@ -15,7 +15,7 @@ from typing import TypeVar
 import tests.simulation.injection  # noqa: F401  # before anything of the product
 from tests.simulation.workload.episode import Result, play
 from tests.simulation.workload.fates import Fate
-from tests.simulation.workload.script import Script, Setup, draw
+from tests.simulation.workload.script import HANDLERS, Script, Setup, draw
 
 T = TypeVar("T")
 
@@ -106,7 +106,8 @@ def _simpler(setup: Setup) -> Iterator[Setup]:
         ("records", 4),
         ("records", 10),
     ):
-        if getattr(setup, name) != value:
+        is_refused = name == "relaxed" and HANDLERS[setup.handler][1] > 1
+        if getattr(setup, name) != value and not is_refused:
             yield replace(setup, **{name: value})  # type: ignore[arg-type]
 
 

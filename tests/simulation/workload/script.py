@@ -113,8 +113,11 @@ MOODS: Mapping[str, Mood] = {
     "weeks": Mood(
         {"live": 8, "expire": 8, "clear": 9, "backfill": 1},
         waits=0.95,
+        relaxed=0.8,
         rates=(0.0, 0.3),
-        begins=("live expire clear", "live reset live expire clear"),
+        aims=STORES,
+        records=(12, 30),
+        begins=("live expire clear", "live reset live expire clear", "live live expire live"),
     ),
     "topics": Mood(
         {"live": 10, "grow": 2, "retain": 3, "elect": 2, "recreate": 3, "clear": 3},
