@@ -17,13 +17,22 @@ from collections.abc import Mapping
 import pytest
 
 import tests.simulation.injection  # noqa: F401  # before anything of the product
-from tests.interleaving.planted import PLANTED, Plant
+from tests.interleaving.planted import PLANTED, Plant, at_least_once_stores_over_a_later_run
 from tests.simulation.workload.episode import Result, play
 from tests.simulation.workload.script import draw
 
 MOST_SCHEDULES = 200
-FROM: Mapping[str, int] = {}
-"""The first seed to try, by the name of the fault."""
+FROM: Mapping[str, int] = {
+    "a_reset_is_not_noticed": 10,
+    "a_checkpoint_does_not_look_where_the_group_is": 70,
+    "checkpoints_do_not_fence_each_other": 760,
+    "nobody_looks_after_a_failure": 10,
+    "leases_are_ignored": 20,
+    "pieces_of_a_run_before_are_not_fenced": 420,
+}
+"""The first seed to try, where it is not the very first."""
+# Nothing fences in at least once: who stands still between its look and its store stores over a later run in any case.
+AGREED_TO = (at_least_once_stores_over_a_later_run,)
 
 
 def noticed(plant: Plant, first: int, most: int) -> Result | None:
@@ -39,9 +48,9 @@ def noticed(plant: Plant, first: int, most: int) -> Result | None:
 
 def main() -> int:
     unnoticed = 0
-    for plant in PLANTED:
+    for plant in (each for each in PLANTED if each not in AGREED_TO):
         name = plant.__name__
-        found = noticed(plant, FROM.get(name, 0), MOST_SCHEDULES if name in FROM else 10 * MOST_SCHEDULES)
+        found = noticed(plant, FROM.get(name, 0), MOST_SCHEDULES)
         gc.collect()
         unnoticed += found is None
         said = f"{found.script.seed} {found.anomalies[0].promise.name} {found.anomalies[0]}" if found else "not noticed"

@@ -33,13 +33,13 @@ MOST_SHOWN = 10
 
 def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False, digests: bool = False) -> Figures:
     """Run schedules until there are no more seeds, or time is up, or one has found something."""
-    figures, begun, until = Figures(), time.process_time(), time.monotonic() + seconds
+    figures, begun = Figures(), time.process_time()
     gc.disable()
     # Coroutines whose process was killed are collected without an event loop.
     warnings.simplefilter("ignore", RuntimeWarning)
     sys.unraisablehook = lambda _: None
     for seed in seeds:
-        if time.monotonic() > until or (until_anomaly and figures.seeds):
+        if time.process_time() - begun > seconds or (until_anomaly and figures.seeds):
             break
         result = play(draw(seed))
         add(result, figures)
@@ -102,7 +102,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, help="replay this one, and print its trace")
     parser.add_argument("--first", type=int, help="the first seed; by default any")
     parser.add_argument("--seeds", type=int, default=10_000, help="how many")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="no longer than this")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no longer than this, of the processor")
     parser.add_argument("--until-anomaly", action="store_true", help="end with the first one")
     parser.add_argument("--digests", action="store_true", help="print one of each schedule's trace")
     parser.add_argument("--processes", type=int, default=1)

@@ -52,5 +52,12 @@ def test_a_seed_alone_is_no_other_than_among_others() -> None:
     assert re.findall(r"^25 \w+", among, re.MULTILINE) == re.findall(r"^25 \w+", alone, re.MULTILINE) != []
 
 
+def test_a_fault_that_is_planted_is_noticed() -> None:
+    """Otherwise schedules that find nothing would mean nothing."""
+    done = simulate(module="planted")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) > 10
+
+
 def test_promises_have_names_of_their_own() -> None:
     assert [each.name for each in PROPERTIES] == [f"I{number}" for number in range(1, len(PROPERTIES) + 1)]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from tests.promises.properties import GROUP
+from airflow_provider_kpipe.contract.progress import StoredProgress
+from tests.promises.properties import DOUBLED, GROUP
 from tests.simulation.kafka.groups import Held, Place
 from tests.simulation.kafka.log import Log, Part
 from tests.simulation.workload.world import NAME, World
+
+OTHERS = (".published", ".sequence", ".details", ".stop")
+"""Endings of groups that hold no progress."""
 
 
 class Watch:
@@ -18,6 +22,8 @@ class Watch:
 
     def committed(self, group: str, place: Place, old: Held | None, new: Held) -> None:
         topic, partition = place
+        if group.startswith(f"{NAME}.kpipe") and topic == NAME:
+            self._look_at_leases(group, partition, old, new)
         if group != NAME or topic != NAME:
             return
         world, known = self._world, self._world.known_as(partition)
@@ -34,6 +40,17 @@ class Watch:
         world.model.checkpoint(run, before, {known: new.offset})
         if new.offset > before.get(known, -1) and run.kind != "backfill":
             self._look_before(partition, new.offset, run.key)
+
+    def _look_at_leases(self, group: str, partition: int, old: Held | None, new: Held) -> None:
+        """In exactly once, nobody stores where somebody later has."""
+        if old is None or not self._world.script.setup.exactly_once or group.endswith(OTHERS):
+            return
+        before, after = (StoredProgress.read_text(each.metadata, "") for each in (old, new))
+        if before and after and before.topic_id == after.topic_id and before.lease > after.lease:
+            said = (
+                f"{after.run_key} has stored {new.offset} of partition {partition} in {group!r} over {before.run_key}"
+            )
+            self._world.flag(DOUBLED.broken(f"{said}, which came later"))
 
     def _is_here(self, held: Held) -> bool:
         """Whether it is an offset of the topic as it is now."""
