@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -33,6 +34,11 @@ class Comparison:
     def __init__(self, model: Model, found: Found) -> None:
         self.model, self.found = model, found
         self.at = {place: number for number, place in found.source.items()}
+        self.by_partition: dict[int, tuple[list[int], list[int]]] = {}
+        for (partition, offset), number in sorted(self.at.items()):
+            offsets, numbers = self.by_partition.setdefault(partition, ([], []))
+            offsets.append(offset)
+            numbers.append(number)
         self.outputs = {key: Counter(numbers) for key, numbers in found.outputs.items()}
         self.letters = {key: Counter(numbers) for key, numbers in found.letters.items()}
         self.published = {
@@ -203,11 +209,9 @@ class Comparison:
         ]
 
     def numbers(self, partition: int, start: int, end: int | None) -> list[int]:
-        return [
-            number
-            for (at, offset), number in sorted(self.at.items())
-            if at == partition and offset >= start and (end is None or offset < end)
-        ]
+        """Of records that lie in a stretch of a partition."""
+        offsets, numbers = self.by_partition.get(partition, ([], []))
+        return numbers[bisect_left(offsets, start) : len(offsets) if end is None else bisect_left(offsets, end)]
 
     def sum_of(self, numbers: Sequence[int]) -> tuple[int, int, int, int]:
         fates = [self.model.fate(number) for number in numbers]

@@ -66,6 +66,7 @@ class Fates:
     def __init__(self, seed: int, rates: Rates, aims: Sequence[Aim], given: Collection[Fate] | None = None) -> None:
         self._seed, self.rates, self._aims = seed, rates, list(aims)
         self._given = None if given is None else {(each.task, each.call): each for each in given}
+        self._is_drawn = any((rates.crash, rates.lost, rates.freeze, rates.passing))
         self._chance: dict[str, random.Random] = {}
         self._calls: Counter[str] = Counter()
         self._alike: Counter[tuple[str, str]] = Counter()
@@ -110,6 +111,8 @@ class Fates:
         return chance
 
     def _drawn(self, task: str, number: int) -> Fate | None:
+        if not self._is_drawn:
+            return None
         chance = self._chance_of(task)
         rates, x = self.rates, chance.random()
         if x >= 2 * rates.crash + rates.lost + rates.freeze + rates.passing:

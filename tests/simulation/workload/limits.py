@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest.mock import patch
+from contextlib import contextmanager
 
 from airflow_provider_kpipe.contract import kafka_names, plan
 from airflow_provider_kpipe.kafka import planner
 from tests.simulation.workload.script import Setup
 
+MODULES = (kafka_names, plan, planner)
+
 
 @contextmanager
 def limited(setup: Setup) -> Iterator[None]:
-    with ExitStack() as stack:
-        for module in (kafka_names, plan, planner):
-            stack.enter_context(patch.object(module, "MOST_WRITERS", setup.most_writers))
-        stack.enter_context(patch.object(planner, "SHORTEST_PIECE", setup.shortest_piece))
-        stack.enter_context(patch.object(planner, "MOST_PIECES", setup.most_pieces))
+    writers, shortest, pieces = planner.MOST_WRITERS, planner.SHORTEST_PIECE, planner.MOST_PIECES
+    try:
+        _set(setup.most_writers, setup.shortest_piece, setup.most_pieces)
         yield
+    finally:
+        _set(writers, shortest, pieces)
+
+
+def _set(writers: int, shortest: int, pieces: int) -> None:
+    for module in MODULES:
+        module.MOST_WRITERS = writers  # type: ignore[attr-defined]
+    planner.SHORTEST_PIECE, planner.MOST_PIECES = shortest, pieces
