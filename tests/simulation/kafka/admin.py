@@ -59,7 +59,7 @@ class AdminClient(Client):
                 offset = end
             else:
                 offset = log.offset_at(spec._value, committed)
-            return SimpleNamespace(offset=offset, leader_epoch=log.epoch, timestamp=-1)
+            return SimpleNamespace(offset=offset, leader_epoch=None if offset < 0 else log.epoch, timestamp=-1)
 
         return self._ask_of_each(asked, found, request_timeout, "list_offsets")
 
@@ -96,8 +96,6 @@ class AdminClient(Client):
     def describe_consumer_groups(self, names: Sequence[str], request_timeout: float = 30.0) -> dict[str, Answer]:
         def found(name: str) -> Any:
             group = self.cluster.group(name)
-            if not group.is_known:
-                raise refusal(KafkaError.GROUP_ID_NOT_FOUND)
             members = [SimpleNamespace(client_id=each, host=host) for each, host in group.members]
             return SimpleNamespace(group_id=name, members=members)
 

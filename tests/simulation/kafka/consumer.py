@@ -67,6 +67,8 @@ class Consumer(Client):
         held = [(place, group.offsets.get(place, NOTHING)) for place in places]
         return [
             TopicPartition(*place, each.offset, each.metadata or "", leader_epoch=each.leader_epoch)
+            if each.offset >= 0
+            else TopicPartition(*place, each.offset)
             for place, each in held
         ]
 

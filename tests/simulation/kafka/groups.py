@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import NamedTuple, TypeAlias
 
 Place: TypeAlias = tuple[str, int]
@@ -32,15 +33,17 @@ class Group:
         self.members: list[tuple[str, str]] = []
         """Client id and host."""
         self._epochs: dict[int, int] = {}
+        self._written = count()
+        self._order: dict[Place, int] = {}
+        self._pending_order: dict[tuple[int, Place], int] = {}
+        """When what is held, and what is pending, was written: a transaction that ends does not undo what was
+        committed after its own offset, outside of it."""
         self._on_commit = on_commit
-
-    @property
-    def is_known(self) -> bool:
-        return bool(self.offsets or self.pending or self.members)
 
     def put(self, place: Place, held: Held) -> None:
         old = self.offsets.get(place)
         self.offsets[place] = held
+        self._order[place] = next(self._written)
         for each in self._on_commit:
             each(self.name, place, old, held)
 
@@ -56,6 +59,7 @@ class Group:
             return False
         self._epochs[producer] = epoch
         self.pending.setdefault(producer, {}).update(offsets)
+        self._pending_order |= {(producer, place): next(self._written) for place in offsets}
         return True
 
     def mark(self, producer: int, epoch: int, commit: bool) -> None:
@@ -64,7 +68,8 @@ class Group:
         held = self.pending.pop(producer, None)
         if held and commit:
             for place, new in held.items():
-                self.put(place, new)
+                if place not in self.offsets or self._pending_order[producer, place] > self._order.get(place, -1):
+                    self.put(place, new)
 
     def forget(self, topic: str | None = None) -> None:
         """Offsets expire, or are deleted, of a topic or of all."""

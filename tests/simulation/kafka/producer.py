@@ -59,6 +59,8 @@ class Producer(QueueingProducer):
         self.simulation.check()
         if self.fatal is not None:
             raise refusal(self.fatal, fatal=True)
+        if self._in_transaction and self.abortable is not None:
+            raise refusal(self.abortable, txn_requires_abort=True)
         if self._in_transaction or self._epoch < 0:
             raise refusal(KafkaError._STATE)
         self._in_transaction, self.abortable, self._is_begun = True, None, False

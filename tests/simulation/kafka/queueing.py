@@ -50,6 +50,8 @@ class QueueingProducer(Client):
         self._room = int(settings.get("queue.buffering.max.messages", 100_000))
         self._per_batch = int(settings.get("batch.num.messages", 10_000))
         self._partitioner = settings.get("partitioner", "consistent_random")
+        self._known: set[str] = set()
+        """Topics of which the client knows the partitions."""
         self.is_closed = False
         self.fatal: int | None = None
         """The code of what ended this producer for good."""
@@ -90,7 +92,7 @@ class QueueingProducer(Client):
         found = self.cluster.topics.get(topic)
         if partition == -1:
             partition = choose_partition(self._partitioner, key, len(found.logs), chance) if found else 0
-        elif found is not None and partition >= len(found.logs):
+        elif topic in self._known and found is not None and partition >= len(found.logs):
             raise refusal(KafkaError._UNKNOWN_PARTITION)
         headers = list(headers.items() if isinstance(headers, dict) else headers) if headers else None
         row = Row(key, value, headers, timestamp or int((EPOCH_SECONDS + self.simulation.now) * 1000))
@@ -154,6 +156,7 @@ class QueueingProducer(Client):
 
     def _send(self, place: tuple[str, int], batch: Sequence[Queued]) -> bool:
         """False where it has to wait."""
+        self._known.add(place[0])
         topic, log = self.cluster.topics.get(place[0]), self.cluster.find_log(*place)
         if topic is None or log is None:
             self._refuse(batch, KafkaError._UNKNOWN_TOPIC if topic is None else KafkaError._UNKNOWN_PARTITION)
