@@ -126,6 +126,8 @@ class Episode:
                 return lambda: run.window("published")
             case "idle":
                 return run.idle
+            case "torn":
+                return run.torn
             case "unseen":
                 return run.unseen
             case "clear":

@@ -90,7 +90,7 @@ MOODS: Mapping[str, Mood] = {
     "overlap": Mood(
         {"live": 20, "clear": 4}, waits=0.1, relaxed=1.0, aims=STORES, records=(16, 30), begins=("live live",)
     ),
-    "chain": Mood({"live": 10, "clear": 1}, most=9, waits=0.3, aims=STORES + LOOKS),
+    "chain": Mood({"live": 9, "torn": 2, "clear": 1}, most=9, waits=0.3, aims=STORES + LOOKS),
     "claims": Mood(
         {"live": 10, "clear": 4},
         waits=0.15,
@@ -98,7 +98,7 @@ MOODS: Mapping[str, Mood] = {
         rates=(0.0, 0.0, 0.5),
         aims=CLAIMS * 2 + STORES,
         records=(16, 30),
-        begins=("live live", "live live live"),
+        begins=("live live", "live live live", "torn live live"),
     ),
     "checkpoints": Mood({"live": 10, "clear": 4}, waits=0.3, rates=(0.0, 0.3), aims=LOOKS),
     "late": Mood(
@@ -117,7 +117,7 @@ MOODS: Mapping[str, Mood] = {
         rates=(0.0, 0.3),
         aims=STORES,
         records=(12, 30),
-        begins=("live expire clear", "live reset live expire clear", "live live expire live"),
+        begins=("live expire clear", "live reset live expire clear", "torn idle expire live"),
     ),
     "topics": Mood(
         {"live": 10, "grow": 2, "retain": 3, "elect": 2, "recreate": 3, "clear": 3},
@@ -128,9 +128,11 @@ MOODS: Mapping[str, Mood] = {
     "windows": Mood(
         {"live": 8, "backfill": 4, "published": 6, "clear": 5, "reset": 2},
         waits=0.5,
+        relaxed=0.8,
         rates=(0.0, 0.3, 1.0),
         aims=LOOKS + STORES,
-        begins=("published live", "live published clear", "live backfill live"),
+        records=(12, 30),
+        begins=("published live", "live published clear", "torn backfill live", "torn published live"),
     ),
     "letters": Mood({"live": 8, "redrive": 6, "clear": 2, "backfill": 1}, faulty=True, aims=STORES),
 }
