@@ -1,0 +1,211 @@
+"""Decides what is run next, again, redriven, backfilled or reset, as long as the torture lasts; then has all read."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+from tests.torture.cluster import QUIET, Cluster
+from tests.torture.history import History
+from tests.torture.pipelines import PARTITIONS, Victim
+from tests.torture.runs import Runs
+from tests.torture.workload import Workload, draw_waves
+
+AT_ONCE = 2
+WAVE_SECONDS = (0.6, 1.6)
+LARGEST_WAVE = 320
+ASK_SECONDS = 5.0
+PATIENCE = 3
+MOST_LAST_RUNS = 6
+
+STEPS: Mapping[str, int] = {
+    "live": 12,
+    "again": 2,
+    "redrive": 3,
+    "backfill": 3,
+    "publish": 2,
+    "reset": 3,
+    "delete_records": 4,
+}
+
+
+class Director:
+    """A context manager: things are done inside the block."""
+
+    def __init__(
+        self, seed: int, all_runs: Sequence[Runs], workload: Workload, cluster: Cluster, history: History
+    ) -> None:
+        self._seed, self._all, self._workload, self._cluster = seed, all_runs, workload, cluster
+        self._history = history
+        self._over = threading.Event()
+        self.done: Counter[str] = Counter()
+        self.failures: list[str] = []
+
+    def __enter__(self) -> Director:
+        hands = [self._guarded(self._produce, "waves")]
+        hands += [self._guarded(self._direct, f"runs {number}") for number in range(AT_ONCE)]
+        self._threads = [threading.Thread(target=each, daemon=True) for each in hands]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _guarded(self, do: Callable[[random.Random], None], name: str) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                do(random.Random(f"torture {name} {self._seed}"))
+            except Exception as failure:  # noqa: BLE001
+                self.failures.append(f"{name}: {type(failure).__name__}: {failure}")
+
+        return run
+
+    def _produce(self, rnd: random.Random) -> None:
+        while not self._over.wait(rnd.uniform(*WAVE_SECONDS)):
+            self._workload.send(rnd.choice(self._all).victim, draw_waves(rnd, LARGEST_WAVE))
+
+    def _direct(self, rnd: random.Random) -> None:
+        while not self._over.is_set():
+            runs = self._choose(rnd)
+            step = rnd.choices(list(STEPS), list(STEPS.values()))[0]
+            if step not in ("live", "again") and step not in runs.victim.does:
+                step = "live"
+            if getattr(self, f"_{step}")(runs, rnd):
+                self.done[step] += 1
+
+    def _choose(self, rnd: random.Random) -> Runs:
+        """Mostly one that has waited long; sometimes one that is at work, for two runs at once."""
+        busy = [each for each in self._all if each.at_work]
+        if busy and rnd.random() < 0.25:
+            return rnd.choice(busy)
+        return rnd.choice(sorted(self._all, key=lambda each: each.last_begun)[:3])
+
+    # The steps: each says if anything was done.
+
+    def _live(self, runs: Runs, rnd: random.Random) -> bool:
+        caps = {"max_records": rnd.randint(100, 900)} if rnd.random() < 0.3 else {}
+        runs.live(runs.new("live", rnd, **caps))
+        return True
+
+    def _again(self, runs: Runs, rnd: random.Random) -> bool:
+        if runs.past:
+            runs.again(rnd.choice(runs.past[-5:]), forget=rnd.random() < 0.5)
+        return bool(runs.past)
+
+    def _redrive(self, runs: Runs, rnd: random.Random) -> bool:
+        run = runs.new("redrive", rnd)
+        run.params = {"target": "output"}
+        runs.redrive(run)
+        return True
+
+    def _backfill(self, runs: Runs, rnd: random.Random) -> bool:
+        return self._window(runs, rnd, "backfill")
+
+    def _publish(self, runs: Runs, rnd: random.Random) -> bool:
+        return self._window(runs, rnd, "published")
+
+    def _window(self, runs: Runs, rnd: random.Random, kind: Any) -> bool:
+        bounds = self._bounds(runs.victim)
+        if not any(high > low for low, high in bounds.values()):
+            return False
+        start, end = {}, {}
+        for partition, (low, high) in bounds.items():
+            start[str(partition)] = rnd.choice((low, rnd.randint(low, high)))
+            end[str(partition)] = rnd.randint(start[str(partition)], min(high, start[str(partition)] + 600))
+        runs.live(runs.new(kind, rnd, start=start, end=end, publish=kind == "published"))
+        return True
+
+    def _reset(self, runs: Runs, rnd: random.Random) -> bool:
+        with runs.quiet() as quiet:
+            if not quiet or not runs.may_reset:
+                return False
+            held = committed(self._cluster.direct, runs.victim.pipeline.group, runs.victim.source)
+            if not held:
+                return False
+            partition = rnd.choice(sorted(held))
+            offset = rnd.choice((held[partition], rnd.randint(max(0, held[partition] - 400), held[partition])))
+            self._put(runs.victim, {partition: offset})
+            runs.may_reset = False
+        return True
+
+    def _put(self, victim: Victim, offsets: Mapping[int, int]) -> None:
+        began, group = time.monotonic(), victim.pipeline.group
+        wanted = [TopicPartition(victim.source, partition, offset) for partition, offset in offsets.items()]
+        admin = self._cluster.admin()
+        while True:
+            try:
+                asked = admin.alter_consumer_group_offsets(
+                    [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ASK_SECONDS
+                )
+                told = asked[group].result()
+                if all(each.error is None for each in told.topic_partitions):
+                    break
+            except KafkaException:
+                pass
+            time.sleep(0.5)
+        self._history.group_reset(
+            group=group, topic=victim.source, offsets=dict(offsets), began=began, how="alter_consumer_group_offsets"
+        )
+
+    def _delete_records(self, runs: Runs, rnd: random.Random) -> bool:
+        low, high = self._bounds(runs.victim)[partition := rnd.randrange(PARTITIONS)]
+        if high - low < 50:
+            return False
+        offset = rnd.randint(low + (high - low) // 2, high)
+        topic, admin = runs.victim.source, self._cluster.admin()
+        self._history.log_start_moved(topic=topic, partition=partition, offset=offset, how="delete_records")
+        for asked in admin.delete_records([TopicPartition(topic, partition, offset)], request_timeout=10).values():
+            try:
+                asked.result()
+            except KafkaException:
+                return False
+        return True
+
+    def _bounds(self, victim: Victim) -> dict[int, tuple[int, int]]:
+        """Where the log of each partition begins and ends."""
+        consumer = Consumer({"bootstrap.servers": self._cluster.direct, "group.id": "torture", **QUIET})
+        try:
+            return {
+                each: consumer.get_watermark_offsets(TopicPartition(victim.source, each), timeout=ASK_SECONDS)
+                for each in range(PARTITIONS)
+            }
+        except KafkaException:
+            return dict.fromkeys(range(PARTITIONS), (0, 0))
+        finally:
+            consumer.close()
+
+    def drain(self) -> None:
+        """Have everything read that is left, undisturbed; the last plans have nothing to do."""
+        for runs in self._all:
+            for _ in range(MOST_LAST_RUNS):
+                run = runs.new("live", None)
+                runs.live(run, PATIENCE)
+                if run.green and run.is_empty:
+                    break
+            if "redrive" in runs.victim.does:
+                run = runs.new("redrive", None)
+                run.params = {"target": "output"}
+                runs.redrive(run, PATIENCE)
+            held = committed(self._cluster.direct, runs.victim.pipeline.group, runs.victim.source)
+            self._history.drained(pipeline=runs.victim.name, partitions=held)
+
+
+def committed(bootstrap: str, group: str, topic: str, seconds: float = 30.0) -> dict[int, int]:
+    """Where a group stands, as soon as no transaction over it is open."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **QUIET})
+    try:
+        found = consumer.committed([TopicPartition(topic, each) for each in range(PARTITIONS)], timeout=seconds)
+        return {each.partition: each.offset for each in found if each.offset >= 0}
+    except KafkaException:
+        return {}
+    finally:
+        consumer.close()

@@ -1,0 +1,123 @@
+"""Looks at topics and groups all the time, from a process of its own, over a way that nobody disturbs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tests.torture.cluster import QUIET
+from tests.torture.history import History
+
+STABLE_SECONDS = 0.2
+GROUPS_SECONDS = 1.0
+ANSWER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What there is to see of a pipeline."""
+
+    group: str
+    source: str
+    written: Sequence[str]
+    progress_group: str | None
+    """None where its stored offsets are in several groups."""
+    partitions: int
+
+
+class Stable:
+    """How far the readers of some topics come."""
+
+    def __init__(self, bootstrap: str, watched: Sequence[Watched], history: History) -> None:
+        self._history = history
+        self._topics = [(topic, each.partitions) for each in watched for topic in each.written]
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+
+    def look(self) -> None:
+        looked = time.monotonic()
+        stable = self._ask(IsolationLevel.READ_COMMITTED)
+        ends = self._ask(IsolationLevel.READ_UNCOMMITTED)
+        for topic, partitions in self._topics:
+            seen = [{each: found[topic, each] for each in range(partitions) if (topic, each) in found}
+                    for found in (stable, ends)]  # fmt: skip
+            if seen[0] and seen[0].keys() == seen[1].keys():
+                self._history.stable_seen(topic=topic, looked=looked, stable=seen[0], ends=seen[1])
+
+    def _ask(self, level: IsolationLevel) -> dict[tuple[str, int], int]:
+        wanted = {
+            TopicPartition(topic, each): OffsetSpec.latest()
+            for topic, partitions in self._topics
+            for each in range(partitions)
+        }
+        asked: dict[TopicPartition, Future[Any]] = self._admin.list_offsets(
+            wanted, isolation_level=level, request_timeout=ANSWER_SECONDS
+        )
+        found = {}
+        for partition, answer in asked.items():
+            with contextlib.suppress(KafkaException):
+                found[partition.topic, partition.partition] = answer.result().offset
+        return found
+
+
+class Groups:
+    """Where groups stand, and then how far their runs have stored."""
+
+    def __init__(self, bootstrap: str, watched: Sequence[Watched], history: History) -> None:
+        self._watched, self._history = watched, history
+        names = [name for each in watched for name in (each.group, each.progress_group) if name]
+        self._readers = {
+            name: Consumer({"bootstrap.servers": bootstrap, "group.id": name, "enable.auto.commit": False, **QUIET})
+            for name in names
+        }
+
+    def look(self) -> None:
+        for each in self._watched:
+            looked = time.monotonic()
+            with contextlib.suppress(KafkaException):
+                committed = self._held(each.group, each)
+                stored = self._held(each.progress_group, each) if each.progress_group else None
+                self._history.group_seen(
+                    group=each.group, topic=each.source, looked=looked, committed=committed, stored=stored
+                )
+
+    def _held(self, group: str, watched: Watched) -> dict[int, int]:
+        wanted = [TopicPartition(watched.source, each) for each in range(watched.partitions)]
+        found = self._readers[group].committed(wanted, timeout=ANSWER_SECONDS)
+        for each in found:
+            if each.error is not None:
+                raise KafkaException(each.error)
+        return {each.partition: each.offset for each in found if each.offset >= 0}
+
+
+def main() -> None:
+    """Look until whoever has started this closes its end of the pipe, or is gone."""
+    spec = json.loads(Path(sys.argv[1]).read_text())
+    history = History(Path(spec["history"]))
+    watched = [Watched(**each) for each in spec["watched"]]
+    stable, groups = (kind(spec["bootstrap"], watched, history) for kind in (Stable, Groups))
+    for look, seconds in ((stable.look, STABLE_SECONDS), (groups.look, GROUPS_SECONDS)):
+        threading.Thread(target=forever, args=(look, seconds), daemon=True).start()
+    sys.stdin.read()
+    os._exit(0)
+
+
+def forever(look: Any, seconds: float) -> None:
+    while True:
+        look()
+        time.sleep(seconds)
+
+
+if __name__ == "__main__":
+    main()
