@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: demo test interleave simulate conform mutants bench lint format lock clean
+.PHONY: demo test interleave simulate conform mutants bench lint format lock clean torture
 
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
@@ -33,6 +33,12 @@ endif
 # The model of Kafka under it against a real broker: the same random calls, for so long.
 conform: $(READY)
 	$(PYTHON) -m tests.simulation.conformance $(or $(SEED),0) --seconds $(SECONDS)
+
+# Pipelines of every kind on three brokers under a seeded schedule of faults, and a checker; KEEP is a folder for all of it.
+MINUTES := 10
+torture: $(READY)
+	PYTHONPATH=.:spark_jobs:tests/kit $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
+		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP))
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
@@ -185,18 +186,21 @@ class Director:
 
     def drain(self) -> None:
         """Have everything read that is left, undisturbed; the last plans have nothing to do."""
-        for runs in self._all:
-            for _ in range(MOST_LAST_RUNS):
-                run = runs.new("live", None)
-                runs.live(run, PATIENCE)
-                if run.green and run.is_empty:
-                    break
-            if "redrive" in runs.victim.does:
-                run = runs.new("redrive", None)
-                run.params = {"target": "output"}
-                runs.redrive(run, PATIENCE)
-            held = committed(self._cluster.direct, runs.victim.pipeline.group, runs.victim.source)
-            self._history.drained(pipeline=runs.victim.name, partitions=held)
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            list(threads.map(self._drain, self._all))
+
+    def _drain(self, runs: Runs) -> None:
+        for _ in range(MOST_LAST_RUNS):
+            run = runs.new("live", None)
+            runs.live(run, PATIENCE)
+            if run.green and run.is_empty:
+                break
+        if "redrive" in runs.victim.does:
+            run = runs.new("redrive", None)
+            run.params = {"target": "output"}
+            runs.redrive(run, PATIENCE)
+        held = committed(self._cluster.direct, runs.victim.pipeline.group, runs.victim.source)
+        self._history.drained(pipeline=runs.victim.name, partitions=held)
 
 
 def committed(bootstrap: str, group: str, topic: str, seconds: float = 30.0) -> dict[int, int]:

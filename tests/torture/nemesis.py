@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import psutil
-
 from jobs import driver_jvm, partition_workers, python_workers
+
 from tests.torture.cluster import Cluster
 from tests.torture.history import History
 from tests.torture.nursery import Nursery, signal_to
@@ -79,7 +79,9 @@ class Nemesis:
         (self.done if effect else self.idle)[name_of(fault)] += 1
 
     def _noted(self, number: int, fault: Fault, target: str, detail: str, do: Callable[[], str | None]) -> str | None:
-        self._history.fault_begun(fault=number, kind=name_of(fault), target=target, outage=fault.is_outage, detail=detail)
+        self._history.fault_begun(
+            fault=number, kind=name_of(fault), target=target, outage=fault.is_outage, detail=detail
+        )
         effect = None
         try:
             effect = do()
@@ -133,7 +135,7 @@ class Nemesis:
         return self._noted(number, fault, "all brokers" if fault.everywhere else "one broker", detail, do)
 
     def _move(self, number: int, fault: Fault) -> str | None:
-        prefixes = ("__consumer_offsets", "__transaction_state")
+        prefixes: tuple[str, ...] = ("__consumer_offsets", "__transaction_state")
         if fault.kind == "move leaders":
             names = {name for name, *_ in self._cluster.leaders([""]) if not name.startswith("__")}
             prefixes = tuple(sorted(names))
@@ -151,8 +153,10 @@ class Nemesis:
         verb, role = fault.kind.split(" ")
         until = time.monotonic() + FIND_SECONDS
         while not (found := self._find(role)):
-            if time.monotonic() > until or self._over.is_set():
+            if self._over.is_set():
                 return None
+            if time.monotonic() > until:
+                role = "task"
             time.sleep(LOOK_SECONDS)
         pid = sorted(found)[int(fault.whom * len(found))]
 
@@ -194,5 +198,3 @@ class Nemesis:
 
 def name_of(fault: Fault) -> str:
     return f"{fault.trouble.effect}" if fault.trouble else fault.kind
-
-

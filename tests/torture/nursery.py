@@ -104,5 +104,3 @@ def signal_to(pid: int, number: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-

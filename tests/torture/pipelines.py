@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
@@ -16,7 +16,7 @@ LARGEST_OUTPUT = 20_000
 MOST_SLOTS = 16
 FATES: Mapping[Kind, Fate] = {"good": 1, "poison": "dead", "filtered": 0, "too_large": "dead"}
 MENDED: Mapping[Kind, Fate] = {"good": 1, "poison": 1, "filtered": 0, "too_large": "dead"}
-RELAXED = "relax_ordering_within_partition"
+RELAXED: Final = "relax_ordering_within_partition"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,10 @@ def victims() -> list[Victim]:
             partitions=PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=3),
         ),
         make("batch", "backfill", segment="SortOutBatch", destination=in_order, master="local[2,3]"),
-        make("async", "redrive", segment="SortOutAsync", partitions=PartitionScaling(RELAXED, max_in_flight_per_partition=8)),
+        make(
+            "async", "redrive", segment="SortOutAsync",
+            partitions=PartitionScaling(RELAXED, max_in_flight_per_partition=8),
+        ),
         make("threads", "reset", partitions=PartitionScaling(RELAXED, max_in_flight_per_partition=4)),
         make("atleast", "redrive", delivery="at_least_once", destination=in_order),
         make("lossy", "delete_records", source={"on_data_loss": "skip"}, destination=in_order),

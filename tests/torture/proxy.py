@@ -148,18 +148,22 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, limit=2**20, backlog=256)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await Connection(self, reader, writer).run()
+        # The end of the thread is no failure to be told.
+        with contextlib.suppress(asyncio.CancelledError):
+            await Connection(self, reader, writer).run()
 
     def later(self, seconds: float, upstream: asyncio.StreamWriter, request: bytes) -> None:
         """Send a request that its client has given up, and then end the connection."""
 
         async def send() -> None:
-            await asyncio.sleep(seconds)
-            with contextlib.suppress(OSError):
+            try:
+                await asyncio.sleep(seconds)
                 upstream.write(request)
-                await upstream.drain()
+                with contextlib.suppress(OSError):
+                    await upstream.drain()
                 await asyncio.sleep(LOOK_SECONDS)
-            upstream.close()
+            finally:
+                upstream.close()
 
         task = asyncio.get_running_loop().create_task(send())
         self._tasks.add(task)
@@ -200,3 +204,5 @@ class ProxyThread:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Transports close in the next round of the loop.
+        await asyncio.sleep(LOOK_SECONDS)

@@ -22,6 +22,9 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
+from tests.torture.checker.dump import HISTORY
+from tests.torture.checker.reading import read_everything
+from tests.torture.checker.verdict import check
 from tests.torture.cluster import QUIET, Cluster
 from tests.torture.director import Director
 from tests.torture.history import History
@@ -40,15 +43,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = options(arguments)
     folder = Path(asked.keep or tempfile.mkdtemp(prefix="kpipe-torture-"))
     say(f"SEED={asked.seed} MINUTES={asked.minutes:g}, in {folder}")
-    torture(folder, asked.seed, asked.minutes, asked.only)
-    return 0
+    try:
+        torture(folder, asked.seed, asked.minutes, asked.only)
+        verdict = check(folder)
+    except BaseException:
+        say(f"It came to no end; all that is known is in {folder}")
+        raise
+    for line in verdict.lines():
+        say(line)
+    (folder / "verdict.json").write_text(verdict.as_json())
+    if verdict.anomalies:
+        say(f"History, topics and logs are in {folder}; make torture MINUTES={asked.minutes:g} SEED={asked.seed}")
+    elif asked.keep is None:
+        shutil.rmtree(folder)
+    return 1 if verdict.anomalies else 0
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make torture")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--keep", default=None, help="a folder for history and logs; without it, only if something is found")
+    parser.add_argument(
+        "--keep", default=None, help="a folder for history and logs; without it, only if something is found"
+    )
     parser.add_argument("--only", default="", help="names of pipelines, with commas")
     asked = parser.parse_args(arguments)
     if asked.seed is None:
@@ -58,7 +75,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def torture(folder: Path, seed: int, minutes: float, only: str) -> None:
     """All of it, up to the end of the last run; the topics stay as long as the cluster is up."""
-    history = History(folder / "history.jsonl")
+    history = History(folder / HISTORY)
     history.begun(seed=seed, minutes=minutes, commit=commit(), started=datetime.now(timezone.utc).isoformat())
     chosen = [each for each in victims() if not only or each.name in only.split(",")]
     with ExitStack() as stack:
@@ -81,11 +98,12 @@ def torture(folder: Path, seed: int, minutes: float, only: str) -> None:
         end_transactions(cluster, chosen)
         director.drain()
         history.ended()
-        say(f"{workload.sent} records")
+        read_everything(cluster.direct, folder)
 
 
 def make_topics(cluster: Cluster, chosen: Sequence[Victim]) -> None:
-    partitions, config = {}, {}
+    partitions: dict[str, int] = {}
+    config: dict[str, dict[str, str]] = {}
     for each in chosen:
         partitions |= each.topics
         config |= each.topic_config
@@ -123,7 +141,7 @@ def observing(folder: Path, cluster: Cluster, chosen: Sequence[Victim]) -> Itera
     spec.write_text(
         json.dumps(
             {
-                "history": str(folder / "history.jsonl"),
+                "history": str(folder / HISTORY),
                 "bootstrap": cluster.direct,
                 "watched": [dataclasses.asdict(each) for each in watched],
             }
@@ -142,15 +160,15 @@ def observing(folder: Path, cluster: Cluster, chosen: Sequence[Victim]) -> Itera
 
 
 def commit() -> str:
-    told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return told.stdout.strip()
 
 
 def say(text: str) -> None:
     print(text, flush=True)  # noqa: T201
 
-
-__all__ = ["main", "shutil"]
 
 if __name__ == "__main__":
     sys.exit(main())

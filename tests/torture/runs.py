@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from tests.torture.files import DagRunFiles, read
-from tests.torture.history import Fate, History, RunKind, Task
+from tests.torture.history import Fate, History, Kind, RunKind, Task
 from tests.torture.nursery import Nursery
 from tests.torture.pipelines import MENDED, Victim
 
@@ -133,7 +133,7 @@ class Runs:
             self.count += 1
             self._task(run, "redrive", patience)
 
-    def _note_plan(self, run: DagRun, plan: Mapping[str, Any], fates: Mapping[str, Fate] | None = None) -> None:
+    def _note_plan(self, run: DagRun, plan: Mapping[str, Any], fates: Mapping[Kind, Fate] | None = None) -> None:
         if run.planned:
             return
         run.planned = True
@@ -146,7 +146,7 @@ class Runs:
             group=plan["group"],
             topic=plan["topic"],
             ranges={each["partition"]: (each["start"], each["end"]) for each in plan["ranges"]},
-            fates=fates,  # type: ignore[arg-type]
+            fates=fates,
         )
 
     def _task(self, run: DagRun, task: Task, patience: int) -> str:

@@ -96,5 +96,5 @@ def draw_faults(seed: int, seconds: float) -> Iterator[Fault]:
 
 def draw_trouble(rnd: random.Random) -> Trouble:
     effect = rnd.choice(EFFECTS)
-    kinds = frozenset(rnd.sample(KINDS, rnd.choice((1, 1, 2, 3))))
+    kinds = frozenset(rnd.sample(KINDS, rnd.choice((1, 2, 3, 4))))
     return Trouble(effect, frozenset() if effect == "hole" else kinds, round(rnd.uniform(0.3, 4.0), 2))

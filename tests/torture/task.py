@@ -127,7 +127,7 @@ def set_clock(offset: float) -> None:
 
     class Clock(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
             return datetime.now(tz) + timedelta(seconds=offset)
 
     if offset:

@@ -16,15 +16,15 @@ PACE_SECONDS = 0.002
 """So that a run lasts long enough for something to happen to it."""
 
 
-class Poison(Exception):
+class PoisonError(Exception):
     """A record that does not pass."""
 
 
 def passes(value: bytes) -> bool:
     """Tell a record that is filtered from one that comes out; raises for one that is poison."""
-    kind = json.loads(value)["kind"]
+    kind: str = json.loads(value)["kind"]
     if kind == "poison":
-        raise Poison(f"a record of kind {kind}")
+        raise PoisonError(f"a record of kind {kind}")
     return kind != "filtered"
 
 

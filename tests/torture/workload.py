@@ -9,9 +9,10 @@ import random
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tests.torture.cluster import QUIET
 from tests.torture.history import History, Kind, Transaction
@@ -73,9 +74,7 @@ class Workload:
                     str(number).encode(),
                     partition=wave.partition,
                     headers=[("torture", str(number))],
-                    on_delivery=lambda error, message, number=number: (
-                        None if error else offsets.__setitem__(number, message.offset())
-                    ),
+                    on_delivery=partial(note, offsets, number),
                 )
                 producer.poll(0)
             producer.flush(SEND_SECONDS)
@@ -102,8 +101,15 @@ class Workload:
         return self._producers[name]
 
 
+def note(offsets: dict[int, int], number: int, error: KafkaError | None, message: Message) -> None:
+    """Write down where an acknowledged record lies."""
+    offset = message.offset()
+    if error is None and offset is not None:
+        offsets[number] = offset
+
+
 def value_of(number: int, kind: Kind) -> bytes:
-    document = {"id": number, "kind": kind}
+    document: dict[str, Any] = {"id": number, "kind": kind}
     if kind == "too_large":
         document["ballast"] = "x" * LARGEST_OUTPUT
     return json.dumps(document).encode()
