@@ -116,7 +116,7 @@ def _read_topic(bootstrap: str, folder: Path, topic: str, ends: Mapping[int, End
 
 def _row(message: Message) -> Row:
     key = message.key()
-    headers: list[tuple[str, Any]] = list(message.headers() or ())
+    headers: Any = message.headers() or ()
     return Row(
         message.partition() or 0,
         message.offset() or 0,

@@ -99,8 +99,8 @@ class Records:
         """Nobody can tell who has handled a record, only how often it has to be handled, and may be."""
         needed: dict[int, int] = defaultdict(int)
         topic = self.sources.topics[self.pipeline.declared.source]
-        for each in required:
-            for _, number in topic[each.partition].between(each.start, each.end):
+        for partition, start, end in _spans(required):
+            for _, number in topic[partition].between(start, end):
                 needed[number] += 1
         for placed in topic.values():
             for offset, number in placed.between(0):
@@ -124,3 +124,22 @@ class Records:
 
     def _say(self, kind: str, said: str, number: int) -> None:
         self.anomalies.add(kind, self.pipeline.name, said, self.sources.said(number))
+
+
+def _spans(required: list[Required]) -> Iterator[tuple[int, int, int | None]]:
+    """Partition, start and end; those of one lineage, or of one run, do not overlap."""
+    by: dict[tuple[int, int | str], list[Required]] = defaultdict(list)
+    for each in required:
+        by[each.partition, each.who.key if isinstance(each.who, Run) else each.who.number].append(each)
+    for (partition, _), spans in by.items():
+        start, end = 0, 0
+        for each in sorted(spans, key=lambda span: span.start):
+            if each.start > end:
+                yield partition, start, end
+                start, end = each.start, each.start
+            if each.end is None:
+                yield partition, start, None
+                break
+            end = max(end, each.end)
+        else:
+            yield partition, start, end
