@@ -38,7 +38,7 @@ conform: $(READY)
 MINUTES := 10
 torture: $(READY)
 	PYTHONPATH=.:spark_jobs:tests/kit $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
-		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP))
+		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(RESULTS),--results $(RESULTS))
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-
-from tests.torture.cluster import QUIET, Cluster
+from tests.torture.cluster import Cluster
 from tests.torture.history import History
-from tests.torture.pipelines import PARTITIONS, Victim
+from tests.torture.pipelines import PARTITIONS
 from tests.torture.runs import Runs
+from tests.torture.tools import Tools
 from tests.torture.workload import Workload, draw_waves
 
 AT_ONCE = 2
 WAVE_SECONDS = (0.6, 1.6)
 LARGEST_WAVE = 320
-ASK_SECONDS = 5.0
+LEAST_DELETED = 50
 PATIENCE = 3
 MOST_LAST_RUNS = 6
 
@@ -33,6 +31,7 @@ STEPS: Mapping[str, int] = {
     "publish": 2,
     "reset": 3,
     "delete_records": 4,
+    "retention": 2,
 }
 
 
@@ -42,13 +41,16 @@ class Director:
     def __init__(
         self, seed: int, all_runs: Sequence[Runs], workload: Workload, cluster: Cluster, history: History
     ) -> None:
-        self._seed, self._all, self._workload, self._cluster = seed, all_runs, workload, cluster
-        self._history = history
+        self._seed, self._all, self._workload = seed, all_runs, workload
+        self._history, self._tools = history, Tools(cluster, history)
         self._over = threading.Event()
         self.done: Counter[str] = Counter()
         self.failures: list[str] = []
 
     def __enter__(self) -> Director:
+        first = random.Random(f"torture first waves {self._seed}")
+        for runs in self._all:
+            self._workload.send(runs.victim, draw_waves(first, LARGEST_WAVE))
         hands = [self._guarded(self._produce, "waves")]
         hands += [self._guarded(self._direct, f"runs {number}") for number in range(AT_ONCE)]
         self._threads = [threading.Thread(target=each, daemon=True) for each in hands]
@@ -115,7 +117,7 @@ class Director:
         return self._window(runs, rnd, "published")
 
     def _window(self, runs: Runs, rnd: random.Random, kind: Any) -> bool:
-        bounds = self._bounds(runs.victim)
+        bounds = self._tools.bounds(runs.victim)
         if not any(high > low for low, high in bounds.values()):
             return False
         start, end = {}, {}
@@ -129,60 +131,24 @@ class Director:
         with runs.quiet() as quiet:
             if not quiet or not runs.may_reset:
                 return False
-            held = committed(self._cluster.direct, runs.victim.pipeline.group, runs.victim.source)
+            held = self._tools.committed(runs.victim)
             if not held:
                 return False
             partition = rnd.choice(sorted(held))
             offset = rnd.choice((held[partition], rnd.randint(max(0, held[partition] - 400), held[partition])))
-            self._put(runs.victim, {partition: offset})
+            self._tools.put(runs.victim, {partition: offset})
             runs.may_reset = False
         return True
 
-    def _put(self, victim: Victim, offsets: Mapping[int, int]) -> None:
-        began, group = time.monotonic(), victim.pipeline.group
-        wanted = [TopicPartition(victim.source, partition, offset) for partition, offset in offsets.items()]
-        admin = self._cluster.admin()
-        while True:
-            try:
-                asked = admin.alter_consumer_group_offsets(
-                    [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=ASK_SECONDS
-                )
-                told = asked[group].result()
-                if all(each.error is None for each in told.topic_partitions):
-                    break
-            except KafkaException:
-                pass
-            time.sleep(0.5)
-        self._history.group_reset(
-            group=group, topic=victim.source, offsets=dict(offsets), began=began, how="alter_consumer_group_offsets"
-        )
-
     def _delete_records(self, runs: Runs, rnd: random.Random) -> bool:
-        low, high = self._bounds(runs.victim)[partition := rnd.randrange(PARTITIONS)]
-        if high - low < 50:
+        partition = rnd.randrange(PARTITIONS)
+        low, high = self._tools.bounds(runs.victim).get(partition, (0, 0))
+        if high - low < LEAST_DELETED:
             return False
-        offset = rnd.randint(low + (high - low) // 2, high)
-        topic, admin = runs.victim.source, self._cluster.admin()
-        self._history.log_start_moved(topic=topic, partition=partition, offset=offset, how="delete_records")
-        for asked in admin.delete_records([TopicPartition(topic, partition, offset)], request_timeout=10).values():
-            try:
-                asked.result()
-            except KafkaException:
-                return False
-        return True
+        return self._tools.delete_records(runs.victim, partition, rnd.randint((low + high) // 2, high))
 
-    def _bounds(self, victim: Victim) -> dict[int, tuple[int, int]]:
-        """Where the log of each partition begins and ends."""
-        consumer = Consumer({"bootstrap.servers": self._cluster.direct, "group.id": "torture", **QUIET})
-        try:
-            return {
-                each: consumer.get_watermark_offsets(TopicPartition(victim.source, each), timeout=ASK_SECONDS)
-                for each in range(PARTITIONS)
-            }
-        except KafkaException:
-            return dict.fromkeys(range(PARTITIONS), (0, 0))
-        finally:
-            consumer.close()
+    def _retention(self, runs: Runs, rnd: random.Random) -> bool:
+        return self._tools.let_retention_pass(runs.victim)
 
     def drain(self) -> None:
         """Have everything read that is left, undisturbed; the last plans have nothing to do."""
@@ -199,17 +165,7 @@ class Director:
             run = runs.new("redrive", None)
             run.params = {"target": "output"}
             runs.redrive(run, PATIENCE)
-        held = committed(self._cluster.direct, runs.victim.pipeline.group, runs.victim.source)
+        if "delete_records" in runs.victim.does:
+            self._tools.note_log_starts(runs.victim)
+        held = self._tools.committed(runs.victim)
         self._history.drained(pipeline=runs.victim.name, partitions=held)
-
-
-def committed(bootstrap: str, group: str, topic: str, seconds: float = 30.0) -> dict[int, int]:
-    """Where a group stands, as soon as no transaction over it is open."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **QUIET})
-    try:
-        found = consumer.committed([TopicPartition(topic, each) for each in range(PARTITIONS)], timeout=seconds)
-        return {each.partition: each.offset for each in found if each.offset >= 0}
-    except KafkaException:
-        return {}
-    finally:
-        consumer.close()

@@ -25,7 +25,7 @@ class Victim:
 
     pipeline: KafkaPipeline
     does: frozenset[str] = frozenset()
-    """redrive, backfill, publish, reset, delete_records."""
+    """redrive, backfill, publish, reset, delete_records, retention."""
     master: str = "local[2]"
 
     @property
@@ -112,5 +112,5 @@ def victims() -> list[Victim]:
         ),
         make("threads", "reset", partitions=PartitionScaling(RELAXED, max_in_flight_per_partition=4)),
         make("atleast", "redrive", delivery="at_least_once", destination=in_order),
-        make("lossy", "delete_records", source={"on_data_loss": "skip"}, destination=in_order),
+        make("lossy", "delete_records", "retention", source={"on_data_loss": "skip"}, destination=in_order),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,8 @@ ROOT = Path(__file__).parents[2]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = options(arguments)
+    # Whoever ends it ends all that it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
     folder = Path(asked.keep or tempfile.mkdtemp(prefix="kpipe-torture-"))
     say(f"SEED={asked.seed} MINUTES={asked.minutes:g}, in {folder}")
     try:
@@ -52,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for line in verdict.lines():
         say(line)
     (folder / "verdict.json").write_text(verdict.as_json())
+    if asked.results:
+        figures = {**verdict.figures, "anomalies": len(verdict.anomalies)}
+        Path(asked.results, f"torture-{asked.seed}.json").write_text(json.dumps(figures, indent=2) + "\n")
     if verdict.anomalies:
         say(f"History, topics and logs are in {folder}; make torture MINUTES={asked.minutes:g} SEED={asked.seed}")
     elif asked.keep is None:
@@ -67,6 +73,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--keep", default=None, help="a folder for history and logs; without it, only if something is found"
     )
     parser.add_argument("--only", default="", help="names of pipelines, with commas")
+    parser.add_argument("--results", default=None, help="a folder for the figures")
     asked = parser.parse_args(arguments)
     if asked.seed is None:
         asked.seed = random.SystemRandom().randrange(10**9)
