@@ -100,9 +100,10 @@ class Director:
         return True
 
     def _again(self, runs: Runs, rnd: random.Random) -> bool:
-        if runs.past:
-            runs.again(rnd.choice(runs.past[-5:]), forget=rnd.random() < 0.5)
-        return bool(runs.past)
+        idle = [each for each in runs.past[-5:] if not each.busy.locked()]
+        if idle:
+            runs.again(rnd.choice(idle), forget=rnd.random() < 0.5)
+        return bool(idle)
 
     def _redrive(self, runs: Runs, rnd: random.Random) -> bool:
         run = runs.new("redrive", rnd)

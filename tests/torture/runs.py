@@ -42,6 +42,9 @@ class DagRun:
     is_empty: bool = False
     """Whether its plan has nothing to read."""
 
+    busy: threading.Lock = field(default_factory=threading.Lock)
+    """Airflow runs no task twice at once."""
+
     @property
     def key(self) -> str:
         """Of the run, as the operators make it."""
@@ -63,7 +66,6 @@ class Runs:
         self.past: list[DagRun] = []
         self.may_reset = False
         """Whether a checkpoint has come to its end since the group was moved by hand."""
-        self.count = 0
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -98,8 +100,7 @@ class Runs:
 
     def live(self, run: DagRun, patience: int = 1) -> None:
         """Plan, run, checkpoint."""
-        with self.working():
-            self.count += 1
+        with self.working(), run.busy:
             if not self._plan(run, patience):
                 return
             self.past.append(run)
@@ -107,8 +108,7 @@ class Runs:
 
     def again(self, run: DagRun, forget: bool) -> None:
         """Clear the tasks of an earlier run, whose plan stays."""
-        with self.working():
-            self.count += 1
+        with self.working(), run.busy:
             if forget:
                 for task in ("run", "checkpoint"):
                     run.files.forget_state(task)
@@ -129,8 +129,7 @@ class Runs:
             self.may_reset = True
 
     def redrive(self, run: DagRun, patience: int = 1) -> None:
-        with self.working():
-            self.count += 1
+        with self.working(), run.busy:
             self._task(run, "redrive", patience)
 
     def _note_plan(self, run: DagRun, plan: Mapping[str, Any], fates: Mapping[Kind, Fate] | None = None) -> None:
