@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from tests.torture.checker.events import EVENTS, read_history
 from tests.torture.checker.verdict import check
 from tests.torture.history import History
 from tests.torture.kept import Kept
-from tests.torture.planted import PLANTED, Plant
+from tests.torture.planted import PLANTED, Plant, again, drop
 from tests.torture.staged import stage
 
 CHECKER = Path(__file__).parent / "checker"
@@ -45,6 +47,30 @@ def test_it_finds_what_is_planted(well: Path, tmp_path: Path, plant: Plant, kind
     kept.write(tmp_path)
     found = check(tmp_path)
     assert kind in by_kind(found.anomalies), found.anomalies
+
+
+@pytest.mark.parametrize("change", [drop, again])
+def test_it_misses_no_record_that_is_gone_or_there_twice(
+    well: Path, tmp_path: Path, change: Callable[[Kept, str, int], None]
+) -> None:
+    """A prime number of steps comes to every kind of run and record."""
+    kept = Kept.read(well)
+    once = kept.of("declared", delivery="exactly_once")
+    places = [
+        (topic, at)
+        for declared in once
+        for topic in (declared["destination"], declared["dead_letter"])
+        for at in range(0, len(kept.rows[topic]), 23)
+    ]
+    unnoticed = []
+    for number, (topic, at) in enumerate(places):
+        changed = replace(kept, rows={name: list(rows) for name, rows in kept.rows.items()})
+        change(changed, topic, at)
+        changed.write(tmp_path / str(number))
+        if not check(tmp_path / str(number)).anomalies:
+            unnoticed.append((topic, at))
+    assert len(places) > 10
+    assert unnoticed == []
 
 
 def test_each_kind_of_anomaly_is_planted() -> None:
