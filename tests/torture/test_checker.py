@@ -15,9 +15,10 @@ from tests.torture.checker.anomalies import KINDS, by_kind
 from tests.torture.checker.events import EVENTS, read_history
 from tests.torture.checker.verdict import check
 from tests.torture.history import History
-from tests.torture.kept import Kept
-from tests.torture.planted import PLANTED, Plant, again, drop
-from tests.torture.staged import stage
+from tests.torture.proof.kept import Kept
+from tests.torture.proof.places import Plant, again, drop
+from tests.torture.proof.planted import PLANTED
+from tests.torture.proof.staged import stage
 
 CHECKER = Path(__file__).parent / "checker"
 # A checker that knows how the product thinks overlooks what the product does.

@@ -19,6 +19,7 @@ KINDS: Mapping[str, str] = {
     "committed_beyond_stored": "a group was committed beyond everything that was stored",
     "committed_backwards": "a group went back, or vanished, and nobody has put it there",
     "counts": "what a checkpoint counts does not add up",
+    "told_untrue": "a checkpoint tells of an offset at which its group has never stood",
     "incomplete_under_green": "a checkpoint succeeded, and a partition was not complete",
     "redriven_twice": "a record was redriven more than once",
     "held_up": "readers were held up by an open transaction for too long after a failed run",

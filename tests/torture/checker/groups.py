@@ -40,6 +40,7 @@ class Groups:
 
     def check(self) -> list[Anomaly]:
         self._beyond_stored()
+        self._told()
         self._seen()
         self._in_the_end()
         return self.anomalies
@@ -131,6 +132,16 @@ class Groups:
             if run.planned.ranges[lineage.partition][0] == run.planned.ranges[lineage.partition][1]
         )
         return max([lineage.base, self.sources.topics[self.topic][lineage.partition].low, *starts])
+
+    def _told(self) -> None:
+        stood = {(each.group, each.partition, each.offset) for each in self.cluster.commits if each.topic == self.topic}
+        for told in self.pipeline.told:
+            group = self.pipeline.runs[told.run].planned.group
+            for each in told.partitions:
+                partition, offset = int(each["partition"]), each["committed"]
+                if offset is not None and (group, partition, offset) not in stood:
+                    said = f"the checkpoint of {told.run} tells of {offset} in partition {partition} of {group}"
+                    self._say("told_untrue", said, {"line": told.index + 1})
 
     def _seen(self) -> None:
         """What an observer saw: a net below the coordinators' own log."""

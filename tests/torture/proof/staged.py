@@ -1,35 +1,21 @@
-"""A small torture as it should be, without a broker: written by hand, to plant anomalies in."""
+"""A small torture as it should be, to plant anomalies in."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.torture.checker.dump import (
-    DUMP,
-    HISTORY,
-    Cluster,
-    Commit,
-    Ends,
-    Row,
-    aborted_file,
-    committed_file,
-    digest_of,
-    line_of,
-    write_cluster,
-)
-from tests.torture.history import RUN_HEADER, Fate, History, Kind, RunKind
+from tests.torture.checker.dump import Row, digest_of
+from tests.torture.history import RUN_HEADER, Fate, Kind, RunKind
+from tests.torture.proof.stage import NOW, Stage, Topic
 
 FATES: Mapping[Kind, Fate] = {"good": 1, "poison": "dead", "filtered": 0, "too_large": "dead"}
 MENDED: Mapping[Kind, Fate] = {"good": 1, "poison": 1, "filtered": 0, "too_large": "dead"}
 COPIED: Mapping[Kind, Fate] = {"good": 1, "poison": 1, "filtered": 1, "too_large": "dead"}
 PARTITIONS = 2
 OUTPUTS = 2
-MARK = '{"kpipe":"commit_mark"}'
-NOW = 1_800_000_000_000
 
 
 def kind_of(number: int) -> Kind:
@@ -38,21 +24,6 @@ def kind_of(number: int) -> Kind:
     if number % 11 == 5:
         return "filtered"
     return "too_large" if number % 31 == 8 else "good"
-
-
-@dataclass
-class Topic:
-    """Rows of records that are committed, and of others; markers take an offset each."""
-
-    ends: list[int]
-    rows: list[Row] = field(default_factory=list)
-    aborted: list[Row] = field(default_factory=list)
-
-    def append(self, partition: int, row: Row, aborted: bool = False) -> int:
-        offset = self.ends[partition]
-        self.ends[partition] += 1
-        (self.aborted if aborted else self.rows).append(row._replace(partition=partition, offset=offset))
-        return offset
 
 
 @dataclass
@@ -129,6 +100,8 @@ class Staged:
         run = self.plan("backfill", dict.fromkeys(range(PARTITIONS), (start, end)))
         windows = dict.fromkeys(range(PARTITIONS), start), dict.fromkeys(range(PARTITIONS), end)
         self.work(run, "success", self.fates, *windows)
+        for each in range(PARTITIONS):
+            self.stage.commit(f"{self.group}.backfill.{run}", self.name, each, end)
         told = [self._told(each, start, end, end) for each in range(PARTITIONS)]
         self.stage.history.checkpoint_told(pipeline=self.name, run=run, green=True, partitions=told)
 
@@ -231,49 +204,6 @@ class Staged:
         }
 
 
-class Stage:
-    """All pipelines, and the folder that is left of them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.history = History(folder / HISTORY)
-        self.topics: dict[str, Topic] = {}
-        self.commits: list[Commit] = []
-        self._last_id = 0
-
-    @property
-    def now(self) -> float:
-        return time.monotonic()
-
-    def next_id(self) -> int:
-        self._last_id += 1
-        return self._last_id
-
-    def commit(self, group: str, topic: str, partition: int, offset: int, mark: str = MARK) -> None:
-        self.commits.append(Commit(group, topic, partition, offset, mark, NOW + 10 * len(self.commits)))
-
-    def close(self, staged: Sequence[Staged]) -> None:
-        for each in staged:
-            self.history.drained(pipeline=each.name, partitions=each.handled)
-        self.history.ended()
-        self.history.close()
-        dump = self.folder / DUMP
-        dump.mkdir()
-        for name, topic in self.topics.items():
-            _write(committed_file(dump, name), topic.rows)
-            _write(aborted_file(dump, name), topic.aborted)
-        ends = {
-            name: {each: Ends(0, end, end) for each, end in enumerate(topic.ends)}
-            for name, topic in self.topics.items()
-        }
-        committed = {each.group: {each.name: each.handled} for each in staged}
-        write_cluster(dump, Cluster(ends, committed, self.commits))
-
-
-def _write(path: Path, rows: Iterable[Row]) -> None:
-    path.write_text("".join(map(line_of, sorted(rows, key=lambda row: (row.partition, row.offset)))))
-
-
 def stage(folder: Path, scale: int = 1) -> None:
     """A torture with everything in it that an anomaly can be planted in."""
     made = Stage(folder)
@@ -297,4 +227,6 @@ def stage(folder: Path, scale: int = 1) -> None:
     orders.feed(0, 10)
     orders.live()
     orders.redrive()
-    made.close((orders, copies, doubles))
+    for each in (orders, copies, doubles):
+        made.history.drained(pipeline=each.name, partitions=each.handled)
+    made.close({each.group: {each.name: each.handled} for each in (orders, copies, doubles)})
