@@ -53,8 +53,8 @@ TRANSACTIONAL = (END_TXN, TXN_OFFSET_COMMIT, INIT_PRODUCER_ID, ADD_PARTITIONS_TO
 KINDS = (*TRANSACTIONAL, *TRANSACTIONAL, PRODUCE, PRODUCE, FETCH, OFFSET_COMMIT, OFFSET_FETCH)
 EFFECTS: tuple[Effect, ...] = ("delay", "cut_request", "cut_reply", "cut_reply", "late_request", "late_request", "hole")
 FIRST_SECONDS = 6.0
-BETWEEN_SECONDS = (1.2, 3.8)
-RECOVERY_SECONDS = 14.0
+BETWEEN_SECONDS = (2.0, 5.5)
+RECOVERY_SECONDS = 15.0
 """After a broker was away, until the next one is."""
 
 

@@ -176,8 +176,9 @@ def commit_of(key: bytes, value: bytes | None, timestamp: int) -> Commit | None:
     if value is None:
         return Commit(group, topic, partition, None, "", timestamp)
     version, offset = struct.unpack_from(">hq", value)
-    # The leader epoch is there since version 3.
-    metadata, at = _text(value, 14 if version >= 3 else 10)
+    # The leader epoch is there since version 3, and shorter lengths of texts since version 4.
+    read = _short_text if version >= 4 else _text
+    metadata, at = read(value, 14 if version >= 3 else 10)
     (time_,) = struct.unpack_from(">q", value, at)
     return Commit(group, topic, partition, offset, metadata, time_)
 
@@ -185,3 +186,14 @@ def commit_of(key: bytes, value: bytes | None, timestamp: int) -> Commit | None:
 def _text(data: bytes, at: int) -> tuple[str, int]:
     (length,) = struct.unpack_from(">h", data, at)
     return data[at + 2 : at + 2 + length].decode(errors="replace"), at + 2 + length
+
+
+def _short_text(data: bytes, at: int) -> tuple[str, int]:
+    length = shift = 0
+    while True:
+        byte, at = data[at], at + 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    return data[at : at + length - 1].decode(errors="replace"), at + length - 1
