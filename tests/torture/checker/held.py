@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 from tests.torture.checker.anomalies import Anomaly
@@ -14,9 +15,11 @@ from tests.torture.checker.known import Known
 
 PROMISED = 2.5
 # Coordinators and leaders move on, and clients notice it later.
-AFTERMATH = 5.0
-# What comes before the end of a run may keep it from ending its transactions.
-CLEANING = 10.0
+AFTERMATH, AFTERMATH_OF_BROKERS = 1.5, 5.0
+# In its last seconds, a run ends its transactions.
+CLEANING = 3.0
+# Between two samples, nobody knows what readers saw.
+MOST_BLIND = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,18 +50,24 @@ class Held:
 
     anomalies: list[Anomaly]
     judged: int
-    """Failed runs that were not followed by an outage."""
+    """Failed runs with no outage around their end."""
     excused: int
+    unseen: int
+    """Failed runs after which the observer saw nothing."""
     longest: float
     """Seconds after a failed run, outside of outages."""
 
 
 def check_held(known: Known, cluster: Cluster) -> Held:
     holds, works, outages = list(holds_of(known)), list(_works(known)), list(_outages(known))
-    anomalies, judged, excused, longest = list(_in_the_end(known, cluster)), 0, 0, 0.0
+    anomalies, judged, excused, unseen, longest = list(_in_the_end(known, cluster)), 0, 0, 0, 0.0
+    looks = _looks(known)
     for freed, work in _failures(known, works):
-        if any(since - CLEANING < freed < until + AFTERMATH for since, until in outages):
+        if any(since - PROMISED < freed < until + CLEANING for since, until in outages):
             excused += 1
+            continue
+        if not _is_seen(looks[known.pipelines[work.pipeline].declared.destination], freed):
+            unseen += 1
             continue
         judged += 1
         for hold in holds:
@@ -75,7 +84,7 @@ def check_held(known: Known, cluster: Cluster) -> Held:
                 )
                 evidence = {"since": hold.since, "failed": freed, "until": until}
                 anomalies.append(Anomaly("held_up", work.pipeline, said, evidence))
-    return Held(anomalies, judged, excused, longest)
+    return Held(anomalies, judged, excused, unseen, longest)
 
 
 def holds_of(known: Known) -> Iterator[Hold]:
@@ -124,10 +133,27 @@ def _failures(known: Known, works: list[Work]) -> Iterator[tuple[float, Work]]:
 
 
 def _outages(known: Known) -> Iterator[tuple[float, float]]:
-    begun: dict[int, float] = {each.fault: each.at for each in known.of(FaultBegun) if each.outage}
+    """With what comes after them."""
     ended = {each.fault: each.at for each in known.of(FaultEnded)}
-    for fault, at in begun.items():
-        yield at, ended.get(fault, inf)
+    for each in known.of(FaultBegun):
+        if each.outage:
+            aftermath = AFTERMATH_OF_BROKERS if each.kind.endswith("broker") else AFTERMATH
+            yield each.at, ended.get(each.fault, inf) + aftermath
+
+
+def _looks(known: Known) -> dict[str, list[float]]:
+    looks: dict[str, list[float]] = defaultdict(list)
+    for each in known.of(StableSeen):
+        looks[each.topic].append(each.at)
+    return looks
+
+
+def _is_seen(looks: list[float], freed: float) -> bool:
+    """Whether there is no gap from before the end of a run until readers have to see on."""
+    around = [at for at in looks if freed - MOST_BLIND < at < freed + PROMISED + MOST_BLIND]
+    if not around or around[0] > freed or around[-1] < freed + PROMISED:
+        return False
+    return all(later - earlier < MOST_BLIND for earlier, later in pairwise(around))
 
 
 def _written(known: Known, pipeline: str) -> set[str | None]:

@@ -101,7 +101,11 @@ def _figures(known: Known, sources: Sources, tallies: Mapping[str, Tally], held:
         "tasks": dict(sorted(tasks.items())),
         "faults": sum(count for count, _ in faults.values()),
         "faults by kind (with an effect)": {kind: f"{count} ({had})" for kind, (count, had) in faults.items()},
-        "failed runs judged for held-up readers (excused by an outage)": f"{held.judged} ({held.excused})",
+        "failed runs after which readers were watched": {
+            "judged": held.judged,
+            "excused by an outage": held.excused,
+            "not seen": held.unseen,
+        },
         "readers held up longest after a failed run, s": round(held.longest, 2),
     }
 

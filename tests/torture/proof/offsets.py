@@ -121,12 +121,16 @@ def held_after_a_failure(kept: Kept) -> None:
     last = kept.events[-1]["at"] + 1_000
     task = {"pipeline": name, "run": "held", "task": "run", "attempt": 1}
     planned = next(kept.of("planned", pipeline=name, kind="live"))
+    looks = [
+        {"event": "stable_seen", "at": last + at / 2, "topic": topic, "looked": last + at / 2, **hold}
+        for at in range(2, 14)
+    ]
     kept.events += [
         {**planned, "at": last, "run": "held"},
         {"event": "task_begun", "at": last, **task},
-        {"event": "stable_seen", "at": last + 1, "topic": topic, "looked": last + 1, **hold},
-        {"event": "task_ended", "at": last + 2, **task, "outcome": "failed", "error": None},
-        {"event": "stable_seen", "at": last + 5, "topic": topic, "looked": last + 5, **hold},
+        *looks[:3],
+        {"event": "task_ended", "at": last + 2.1, **task, "outcome": "failed", "error": None},
+        *looks[3:],
     ]
 
 
