@@ -17,8 +17,8 @@ from tests.torture.tools import Tools
 from tests.torture.workload import Workload, draw_waves
 
 AT_ONCE = 2
-WAVE_SECONDS = (0.6, 1.6)
-LARGEST_WAVE = 320
+WAVE_SECONDS = (0.8, 1.8)
+LARGEST_WAVE = 160
 LEAST_DELETED = 50
 PATIENCE = 3
 MOST_LAST_RUNS = 6
@@ -79,9 +79,8 @@ class Director:
     def _direct(self, rnd: random.Random) -> None:
         while not self._over.is_set():
             runs = self._choose(rnd)
-            step = rnd.choices(list(STEPS), list(STEPS.values()))[0]
-            if step not in ("live", "again") and step not in runs.victim.does:
-                step = "live"
+            steps = {step: often for step, often in STEPS.items() if step in runs.victim.does | {"live", "again"}}
+            step = rnd.choices(list(steps), list(steps.values()))[0]
             if getattr(self, f"_{step}")(runs, rnd):
                 self.done[step] += 1
 

@@ -51,8 +51,12 @@ BROKER_AWAY: tuple[Kind, ...] = ("kill broker", "freeze broker")
 OUTAGES: tuple[Kind, ...] = (*BROKER_AWAY, "move leaders", "move coordinators", "trouble")
 TRANSACTIONAL = (END_TXN, TXN_OFFSET_COMMIT, INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN)
 KINDS = (*TRANSACTIONAL, *TRANSACTIONAL, PRODUCE, PRODUCE, FETCH, OFFSET_COMMIT, OFFSET_FETCH)
+INSTEAD: tuple[Kind, ...] = tuple(kind for kind in WEIGHTS if kind not in OUTAGES)
 EFFECTS: tuple[Effect, ...] = ("delay", "cut_request", "cut_reply", "cut_reply", "late_request", "late_request", "hole")
 FIRST_SECONDS = 6.0
+ROUND_SECONDS, CALM_SECONDS = 60.0, 24.0
+"""In the last seconds of each round, the brokers and the way to them are left alone: whoever reads the outputs then is
+held up by nothing but what failed runs have left open."""
 BETWEEN_SECONDS = (2.0, 5.5)
 RECOVERY_SECONDS = 15.0
 """After a broker was away, until the next one is."""
@@ -81,10 +85,12 @@ def draw_faults(seed: int, seconds: float) -> Iterator[Fault]:
     at, whole_from = FIRST_SECONDS, 0.0
     while at < seconds:
         kind = rnd.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-        lasts, whom = round(rnd.uniform(2.0, 8.0), 2), round(rnd.random(), 4)
+        lasts, whom = round(rnd.uniform(2.0, 8.0), 2), rnd.randrange(10_000) / 10_000
         trouble, everywhere = draw_trouble(rnd), rnd.random() < 0.4
         if kind in BROKER_AWAY and at < whole_from:
             kind = "trouble"
+        if kind in OUTAGES and at % ROUND_SECONDS > ROUND_SECONDS - CALM_SECONDS - lasts:
+            kind = INSTEAD[int(whom * len(INSTEAD))]
         if kind in BROKER_AWAY:
             whole_from = at + lasts + RECOVERY_SECONDS
         if kind == "trouble":

@@ -12,7 +12,7 @@ import pyarrow as pa
 from airflow_provider_kpipe import batch_segment
 
 RUN_HEADER = "torture-run"
-PACE_SECONDS = 0.002
+PACE_SECONDS = 0.003
 """So that a run lasts long enough for something to happen to it."""
 
 
