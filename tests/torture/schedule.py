@@ -43,9 +43,9 @@ WEIGHTS: dict[Kind, int] = {
     "freeze child": 5,
     "kill broker": 7,
     "freeze broker": 6,
-    "move leaders": 5,
-    "move coordinators": 5,
-    "trouble": 16,
+    "move leaders": 7,
+    "move coordinators": 7,
+    "trouble": 26,
 }
 BROKER_AWAY: tuple[Kind, ...] = ("kill broker", "freeze broker")
 OUTAGES: tuple[Kind, ...] = (*BROKER_AWAY, "move leaders", "move coordinators", "trouble")
