@@ -111,7 +111,7 @@ class Groups:
                 stored[commit.partition].append(commit)
         for step in self.steps:
             offset, partition = step.commit.offset or 0, step.lineage.partition
-            if offset <= self._begun_at(step.lineage):
+            if self._has_nothing_before(step.lineage, offset):
                 continue
             if not any(
                 (each.offset or 0) >= offset and step.began - _SLACK <= each.time <= step.commit.time + _SLACK
@@ -123,15 +123,10 @@ class Groups:
     def _is_progress(self, group: str) -> bool:
         return group.startswith(self.group) and _STORED.fullmatch(group, len(self.group)) is not None
 
-    def _begun_at(self, lineage: Lineage) -> int:
-        """A group may be committed where it begins, and where empty ranges are."""
-        starts = (
-            run.planned.ranges[lineage.partition][0]
-            for run in self.pipeline.runs.values()
-            if run.is_in(lineage) and lineage.partition in run.planned.ranges
-            if run.planned.ranges[lineage.partition][0] == run.planned.ranges[lineage.partition][1]
-        )
-        return max([lineage.base, self.sources.topics[self.topic][lineage.partition].low, *starts])
+    def _has_nothing_before(self, lineage: Lineage, offset: int) -> bool:
+        """A group may be committed where it begins, and over what holds no record, without anything being stored."""
+        placed = self.sources.topics[self.topic][lineage.partition]
+        return next(placed.between(max(lineage.base, placed.low), offset), None) is None
 
     def _told(self) -> None:
         stood = {(each.group, each.partition, each.offset) for each in self.cluster.commits if each.topic == self.topic}
@@ -168,9 +163,11 @@ class Groups:
             return
         for partition, offset in seen.committed.items():
             windows = (run.planned.ranges.get(partition, (0, 0))[1] for run in self.pipeline.runs_of("published"))
-            begun = (self._begun_at(each) for each in self.pipeline.lineages_of(partition))
-            most = max([seen.stored.get(partition, 0), *windows, *begun])
-            if offset > most and not _between(resets, partition, seen.looked - 1, seen.at):
+            most = max([seen.stored.get(partition, 0), *windows])
+            lineages = self.pipeline.lineages_of(partition)
+            if offset <= most or any(self._has_nothing_before(each, offset) for each in lineages):
+                continue
+            if not _between(resets, partition, seen.looked - 1, seen.at):
                 said = f"partition {partition} was seen committed at {offset}, and stored at {most}"
                 self._say("committed_beyond_stored", said, {"line": seen.index + 1})
 
