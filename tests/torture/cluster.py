@@ -66,12 +66,12 @@ class Cluster:
 
     @property
     def direct(self) -> str:
-        """The addresses of those who are not under test."""
+        """Name the addresses for those who are not under test."""
         return ",".join(f"127.0.0.1:{port}" for port in self._direct.values())
 
     @property
     def proxied(self) -> str:
-        """The addresses of what is under test."""
+        """Name the addresses for what is under test."""
         return ",".join(f"127.0.0.1:{each.port}" for each in self.proxies.values())
 
     def __enter__(self) -> Self:
@@ -133,7 +133,7 @@ class Cluster:
         self.await_all()
 
     def leaders(self, prefixes: Sequence[str]) -> Iterator[tuple[str, int, int, list[int]]]:
-        """Topic, partition, leader and replicas, of topics whose names begin so."""
+        """Yield topic, partition, leader and replicas of topics whose names begin so."""
         for name, topic in sorted(self.admin().list_topics(timeout=5.0).topics.items()):
             if name.startswith(tuple(prefixes)):
                 for number, each in sorted(topic.partitions.items()):

@@ -1,4 +1,4 @@
-"""Decides what is run next, again, redriven, backfilled or reset, as long as the torture lasts; then has all read."""
+"""The choice of the next run, redrive, backfill or reset, as long as the torture lasts; then all is read."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Director:
                 self.done[step] += 1
 
     def _choose(self, rnd: random.Random) -> Runs:
-        """Mostly one that has waited long; sometimes one that is at work, for two runs at once."""
+        """Choose mostly one that has waited long; sometimes one that is at work, for two runs at once."""
         busy = [each for each in self._all if each.at_work]
         if busy and rnd.random() < 0.25:
             return rnd.choice(busy)

@@ -1,4 +1,4 @@
-"""What Airflow's database would keep of DAG runs, in files: XComs and task state outlive whoever wrote them."""
+"""The part of Airflow's database that a DAG run needs, in files: XComs and task state outlive whoever wrote them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RETURN_KEY = "return_value"
 
 
 def write(path: Path, document: Any) -> None:
-    """All of it or nothing, whenever the process is killed."""
+    """Write all of it or nothing, whenever the process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{uuid.uuid4().hex}")
     draft.write_text(json.dumps(document))
@@ -24,7 +24,7 @@ def write(path: Path, document: Any) -> None:
 
 
 def read(path: Path) -> Any:
-    """None where nobody has written it."""
+    """Read a document; None where nobody has written it."""
     with contextlib.suppress(FileNotFoundError):
         return json.loads(path.read_text())
     return None
@@ -48,15 +48,15 @@ class DagRunFiles:
         return self.task(task_id) / "xcom" / f"{key}.json"
 
     def forget_xcoms(self, task_id: str) -> None:
-        """As Airflow does when a try begins."""
+        """Forget them as Airflow does when a try begins."""
         shutil.rmtree(self.task(task_id) / "xcom", ignore_errors=True)
 
     def forget_state(self, task_id: str) -> None:
-        """As Airflow does on success where it is told to."""
+        """Forget it as Airflow does on success where it is told to."""
         shutil.rmtree(self.task(task_id) / "state", ignore_errors=True)
 
     def prior(self) -> Iterator[DagRunFiles]:
-        """This one and those before it, the latest first."""
+        """Yield this one and those before it, the latest first."""
         return (DagRunFiles(self.dag, each) for each in range(self.number, 0, -1))
 
 
@@ -75,7 +75,7 @@ class TaskState:
 
 
 class TaskInstance:
-    """What a context tells a task of itself, and its way to XComs."""
+    """A task's own name in a context, and its way to XComs."""
 
     map_index = -1
 

@@ -1,4 +1,4 @@
-"""Does what the schedule says, each fault in a thread of its own, and writes down when it begins and ends."""
+"""The faults of a schedule, done each in a thread of its own, and written down when they begin and end."""
 
 from __future__ import annotations
 

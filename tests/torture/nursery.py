@@ -87,7 +87,7 @@ class Nursery:
         return read(outcome) or {"outcome": "killed", "error": None, "again": True}
 
     def stop(self, working: Working) -> None:
-        """As Airflow stops a task: it is asked to, and killed if it goes on."""
+        """Stop a task as Airflow does: it is asked to, and killed if it goes on."""
         signal_to(working.pid, signal.SIGTERM)
         if not working.ended.wait(KILL_SECONDS):
             kill(working.pid)
@@ -98,7 +98,7 @@ def kill(pid: int) -> None:
 
 
 def signal_to(pid: int, number: int) -> bool:
-    """False for one that is gone."""
+    """Send a signal; False for a process that is gone."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Looks at topics and groups all the time, from a process of its own, over a way that nobody disturbs."""
+"""An observer of topics and groups in a process of its own, over a way that nobody disturbs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWER_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Watched:
-    """What there is to see of a pipeline."""
+    """The topics and groups of a pipeline that are looked at."""
 
     group: str
     source: str
@@ -36,7 +36,7 @@ class Watched:
 
 
 class Stable:
-    """How far the readers of some topics come, and how far they would if no transaction were open."""
+    """The offsets that readers of some topics come to, and how far they would if no transaction were open."""
 
     def __init__(self, bootstrap: str, watched: Sequence[Watched], history: History) -> None:
         self._history = history
@@ -72,7 +72,7 @@ class Stable:
 
 
 class Groups:
-    """Where groups stand, and then how far their runs have stored."""
+    """The offsets of groups, and then those that their runs have stored."""
 
     def __init__(self, bootstrap: str, watched: Sequence[Watched], history: History) -> None:
         self._watched, self._history = watched, history

@@ -54,7 +54,7 @@ class Victim:
 
     @property
     def progress_groups(self) -> list[str]:
-        """Those of all pieces, if its partitions are cut."""
+        """Name those of all pieces, if its partitions are cut."""
         slots = MOST_SLOTS if self.pipeline.partitions.relaxed else 1
         return [progress_group_of(self.pipeline.group, slot) for slot in range(slots)]
 
@@ -93,7 +93,7 @@ def make(name: str, *does: str, segment: str = "SortOut", master: str = "local[2
 
 
 def victims() -> list[Victim]:
-    """One of every kind."""
+    """Make one of every kind."""
     in_order = {"keep_partition": True}
     return [
         make("ordered", "redrive", destination=in_order),

@@ -1,4 +1,4 @@
-"""Stands between clients and one broker, understands where a request begins, and makes trouble by kind of request.
+"""A proxy between clients and one broker, which knows where a request begins, and makes trouble by kind of request.
 
 It runs in a thread of its own, and knows nothing of what it forwards but the kind and the number of each request.
 """
@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What a proxy does as long as it is told to; without kinds, to any request."""
+    """A wrong that a proxy does as long as it is told to; without kinds, to any request."""
 
     effect: Effect
     kinds: frozenset[int] = frozenset()
@@ -46,7 +46,7 @@ class Trouble:
 
 
 class Connection:
-    """A client's, with the broker's end of it, and which replies are awaited."""
+    """A client's connection, the broker's end of it, and the replies that are awaited."""
 
     def __init__(self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._proxy, self._reader, self._writer = proxy, reader, writer
@@ -131,7 +131,7 @@ class Connection:
 
 
 class Proxy:
-    """Listens on one port for a broker on another. `trouble` is set from any thread."""
+    """A listener on one port for a broker on another. `trouble` is set from any thread."""
 
     def __init__(self, port: int, upstream: int) -> None:
         self.port, self.upstream = port, upstream

@@ -1,4 +1,4 @@
-"""Tortures every kind of pipeline on a cluster of three brokers, and has a checker look at what has become of it.
+"""A torture of every kind of pipeline on three brokers, and a look of the checker at what has become of it.
 
 `python -m tests.torture.run --minutes 10 --seed 7`: the seed replays what is done and when, though not how fast it is.
 """
@@ -81,7 +81,7 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def torture(folder: Path, seed: int, minutes: float, only: str) -> None:
-    """All of it, up to the end of the last run; the topics stay as long as the cluster is up."""
+    """Do all of it, and read everything before the cluster goes away."""
     history = History(folder / HISTORY)
     history.begun(seed=seed, minutes=minutes, commit=commit(), started=datetime.now(timezone.utc).isoformat())
     chosen = [each for each in victims() if not only or each.name in only.split(",")]
@@ -118,13 +118,13 @@ def make_topics(cluster: Cluster, chosen: Sequence[Victim]) -> None:
 
 
 def connections(cluster: Cluster) -> dict[str, str]:
-    """What is under test comes over the proxies."""
+    """Declare Airflow's connections: what is under test comes over the proxies."""
     extra = {"bootstrap.servers": cluster.proxied}
     return {"AIRFLOW_CONN_KAFKA_DEFAULT": json.dumps({"conn_type": "kafka", "extra": extra})}
 
 
 def end_transactions(cluster: Cluster, chosen: Sequence[Victim]) -> None:
-    """Those of the workload of which nobody knows how they ended."""
+    """End those of the workload of which nobody knows how they ended."""
     for each in chosen:
         producer = Producer(
             {"bootstrap.servers": cluster.direct, "transactional.id": f"torture/{each.source}", **QUIET}

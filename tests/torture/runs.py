@@ -47,13 +47,13 @@ class DagRun:
 
     @property
     def key(self) -> str:
-        """Of the run, as the operators make it."""
+        """Name the run as the operators do."""
         first = "redrive" if self.kind == "redrive" else "plan"
         return f"{self.files.dag.name}/{self.files.run_id}/{first}"
 
 
 class Runs:
-    """All of a pipeline's. Its group is moved by hand only while none of them is at work."""
+    """The runs of a pipeline. Its group is moved by hand only while none of them is at work."""
 
     def __init__(self, victim: Victim, folder: Path, nursery: Nursery, history: History) -> None:
         self.victim = victim
@@ -80,12 +80,12 @@ class Runs:
 
     @contextmanager
     def quiet(self) -> Iterator[bool]:
-        """Nothing begins meanwhile; False if something is at work."""
+        """Let nothing begin meanwhile; False if something is at work."""
         with self._gate:
             yield not self.at_work
 
     def new(self, kind: RunKind, rnd: random.Random | None, **wishes: Any) -> DagRun:
-        """With arguments that are drawn; without a source of chance, those of somebody who wants it done."""
+        """Draw the arguments of a run; without a source of chance, those of somebody who wants it done."""
         dag = self._folder / (self.victim.name if kind == "live" else f"{self.victim.name}.{kind}")
         pipeline = self.victim.mended if kind == "redrive" else self.victim.pipeline
         run = DagRun(DagRunFiles(dag, next(self._numbers)), kind, pipeline)

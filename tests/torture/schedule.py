@@ -1,4 +1,4 @@
-"""Pure: which faults there are in a torture, when, and to whom; all of it comes from the seed."""
+"""Pure: the faults of a torture, their times and their victims, all drawn from the seed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Fault:
 
 
 def draw_faults(seed: int, seconds: float) -> Iterator[Fault]:
-    """Until so many seconds have passed; at most one broker is away at a time."""
+    """Draw until so many seconds have passed; at most one broker is away at a time."""
     rnd = random.Random(f"torture faults {seed}")
     at, whole_from = FIRST_SECONDS, 0.0
     while at < seconds:

@@ -122,7 +122,7 @@ def make(spec: dict[str, Any], files: DagRunFiles) -> Any:
 
 
 def set_clock(offset: float) -> None:
-    """Hosts disagree: for this one it is earlier or later."""
+    """Make it earlier or later for this process, as clocks of hosts disagree."""
     now = time.time
 
     class Clock(datetime):

@@ -47,7 +47,7 @@ class Echo:
 
 
 class Client:
-    """Sends requests, and reads answers."""
+    """A sender of requests, and reader of answers."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -59,7 +59,7 @@ class Client:
             self._socket.sendall(data[at : at + (step or len(data))])
 
     def answer(self) -> tuple[int, bytes] | None:
-        """Number and body; None where the connection has ended."""
+        """Read number and body; None where the connection has ended."""
         try:
             head = self._stream.read(8)
             if len(head) < 8:

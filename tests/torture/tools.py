@@ -1,4 +1,4 @@
-"""What somebody does to topics and groups by hand, over a way that nobody disturbs."""
+"""The work that somebody does by hand on topics and groups, over a way that nobody disturbs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RETENTION_SECONDS = 2.5
 
 
 class Tools:
-    """Each call waits until it has worked, or says that it has not."""
+    """Calls that wait until they have worked, or say that they have not."""
 
     def __init__(self, cluster: Cluster, history: History) -> None:
         self._cluster, self._history = cluster, history
@@ -55,7 +55,7 @@ class Tools:
         return True
 
     def let_retention_pass(self, victim: Victim) -> bool:
-        """All that is in the topic is too old for a while."""
+        """Make all that is in the topic too old for a while."""
         try:
             self._set_retention(victim.source, "1")
             time.sleep(RETENTION_SECONDS)

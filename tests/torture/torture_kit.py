@@ -52,7 +52,7 @@ class SortOutAsync(SortOut):
 
 
 class Mended(SortOut):
-    """What was poison passes."""
+    """The mended segment: poison passes."""
 
     def process(self, record: Any) -> Any:
         time.sleep(PACE_SECONDS)

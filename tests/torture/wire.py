@@ -47,7 +47,7 @@ def electing(partitions: Sequence[tuple[str, int]]) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """Seven bits in each byte, the lowest first."""
+    """Write seven bits in each byte, the lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)

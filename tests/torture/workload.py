@@ -1,5 +1,4 @@
-"""Puts records with ids of their own into the sources, over a way that nobody disturbs, and writes down what became
-of each."""
+"""Producers of records with ids of their own, over a way that nobody disturbs; what becomes of each is written down."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ class Wave:
 
 
 def draw_waves(rnd: random.Random, most: int) -> list[Wave]:
-    """Some of the partitions get more than others, and some nothing."""
+    """Draw records for the partitions: some get more than others, and some nothing."""
     sizes = [rnd.choice((0, most // 4, most // 2, most)) for _ in range(PARTITIONS)]
     return [
         Wave(partition, tuple(rnd.choices(KINDS, WEIGHTS, k=size)), rnd.choice(ENDINGS))
