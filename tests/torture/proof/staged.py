@@ -227,6 +227,8 @@ def stage(folder: Path, scale: int = 1) -> None:
     orders.feed(0, 10)
     orders.live()
     orders.redrive()
+    # A last run, with nothing to do.
+    orders.plan("live", {each: (at, at) for each, at in orders.handled.items()})
     for each in (orders, copies, doubles):
         made.history.drained(pipeline=each.name, partitions=each.handled)
     made.close({each.group: {each.name: each.handled} for each in (orders, copies, doubles)})
