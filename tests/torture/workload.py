@@ -19,7 +19,7 @@ from tests.torture.pipelines import LARGEST_OUTPUT, PARTITIONS, Victim
 
 SEND_SECONDS = 60.0
 KINDS: tuple[Kind, ...] = ("good", "poison", "filtered", "too_large")
-WEIGHTS = (90, 3, 6, 0.5)
+WEIGHTS = (90, 3, 6, 0.2)
 ENDINGS: tuple[Transaction, ...] = ("none", "none", "committed", "committed", "aborted")
 
 
