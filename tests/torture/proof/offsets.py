@@ -13,11 +13,8 @@ from tests.torture.proof.places import EXACTLY
 def commit_ahead(kept: Kept) -> None:
     """A checkpoint that has gone beyond what was stored, just before what was stored caught up."""
     group = kept.pipeline(**EXACTLY)["group"]
-    at, commit = next(
-        (at, each)
-        for at, each in enumerate(kept.cluster.commits)
-        if each.group == group and each.metadata and each.offset
-    )
+    marked = [at for at, each in enumerate(kept.cluster.commits) if each.group == group and each.metadata]
+    at, commit = marked[-1], kept.cluster.commits[marked[-1]]
     commits = list(kept.cluster.commits)
     commits.insert(at, replace(commit, offset=(commit.offset or 0) - 1, time=0))
     kept.cluster = replace(kept.cluster, commits=commits)
