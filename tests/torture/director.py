@@ -24,13 +24,13 @@ PATIENCE = 3
 MOST_LAST_RUNS = 6
 
 STEPS: Mapping[str, int] = {
-    "live": 12,
+    "live": 7,
     "again": 2,
     "redrive": 3,
-    "backfill": 3,
-    "publish": 2,
-    "reset": 3,
-    "delete_records": 4,
+    "backfill": 4,
+    "publish": 4,
+    "reset": 4,
+    "delete_records": 3,
     "retention": 2,
 }
 
