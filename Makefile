@@ -4,7 +4,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: demo test interleave simulate conform mutants bench lint format lock clean torture
+.PHONY: demo test interleave simulate conform mutants bench lint format lock clean torture soak
 
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
@@ -39,6 +39,12 @@ MINUTES := 10
 torture: $(READY)
 	PYTHONPATH=.:spark_jobs:tests/kit $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(RESULTS),--results $(RESULTS))
+
+# Production without a pause: does anything grow, or stay behind, or get lost? Samples and logs stay in SAMPLES.
+MINUTES := 15
+SAMPLES := .soak
+soak: $(READY)
+	$(PYTHON) -m tests.soak.run --minutes $(MINUTES) --samples $(SAMPLES) --figures tests/results/soak.json
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY)

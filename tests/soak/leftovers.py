@@ -1,0 +1,58 @@
+"""What must not be there any more: processes, temporary files, names in Kafka that nobody knows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.soak.processes import described, reap, tree
+from tests.soak.roles import OF_RUNS
+from tests.soak.sampler import files_below
+
+PATIENCE_SECONDS = 15.0
+MOST_NAMED = 10
+# What one pipeline and its redrives make, however many runs there are.
+GROUPS = {"soak", "soak.kpipe", "soak.kpipe.published", "soak.kpipe.sequence"}
+TOPICS = {"soak", "soak.out", "soak.dead", "soak.dead.redriven", "soak.parked"}
+KAFKAS_OWN = "__"
+
+
+class Leftovers:
+    """Looks for them, and keeps what it has found as misses."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.misses: list[str] = []
+
+    def of_runs(self, home: Path) -> None:
+        """When no run is under way, none of its processes is there, and nothing in the temporary folder."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (left := _of_runs()) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        self._note("processes outlive their run", map(described, left))
+        self._note("files are left in the temporary folder of Airflow", _names(home / "tmp"))
+
+    def of_kafka(self, groups: Iterable[str], topics: Iterable[str]) -> None:
+        self._note("groups are not known", set(groups) - GROUPS)
+        self._note("topics are not known", {each for each in topics if not each.startswith(KAFKAS_OWN)} - TOPICS)
+
+    def of_the_soak(self) -> None:
+        """When everything is stopped, nothing is there."""
+        reap()
+        self._note("processes outlive the soak", [described(pid) for pid, _ in tree(os.getpid())])
+        self._note("files are left in the temporary folder of the soak", _names(self._folder / "tmp"))
+
+    def _note(self, what: str, names: Iterable[str]) -> None:
+        found = sorted(names)
+        if found:
+            self.misses.append(f"{len(found)} {what}: {', '.join(found[:MOST_NAMED])}")
+
+
+def _of_runs() -> list[int]:
+    return [pid for pid, role in tree(os.getpid()) if role in OF_RUNS]
+
+
+def _names(folder: Path) -> list[str]:
+    return [str(each.relative_to(folder)) for each in files_below(folder)]

@@ -1,0 +1,33 @@
+"""The records of the soak: each has an id of its own, and the id says what has to become of it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any, Literal, TypeAlias, get_args
+
+Kind: TypeAlias = Literal["good", "unwanted", "poison", "mendable"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+PARTITIONS = 4
+
+
+def kind_of(number: int) -> Kind:
+    """Two of a hundred are filtered; of four hundred, one never passes, and one only when it is redriven."""
+    if number % 50 == 3:
+        return "unwanted"
+    if number % 400 == 137:
+        return "poison"
+    return "mendable" if number % 400 == 211 else "good"
+
+
+def value_of(number: int) -> bytes:
+    return json.dumps({"id": number, "kind": kind_of(number), "padding": "x" * (40 + number % 97)}).encode()
+
+
+def id_in(value: bytes | None) -> int:
+    told: dict[str, Any] = json.loads(value or b"{}")
+    return int(told["id"])
+
+
+def produced_by_kind(count: int) -> Counter[Kind]:
+    return Counter(kind_of(number) for number in range(count))
