@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from tests.soak.processes import described, reap, tree
+from tests.soak.processes import described, tree
 from tests.soak.roles import OF_RUNS
 from tests.soak.sampler import files_below
 
-PATIENCE_SECONDS = 15.0
 MOST_NAMED = 10
 # What one pipeline and its redrives make, however many runs there are.
 GROUPS = {"soak", "soak.kpipe", "soak.kpipe.published", "soak.kpipe.sequence"}
@@ -22,16 +21,14 @@ KAFKAS_OWN = "__"
 class Leftovers:
     """Looks for them, and keeps what it has found as misses."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, patience: float = 15.0) -> None:
         self._folder = folder
+        self._patience = patience
         self.misses: list[str] = []
 
     def of_runs(self, home: Path) -> None:
         """When no run is under way, none of its processes is there, and nothing in the temporary folder."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while (left := _of_runs()) and time.monotonic() < deadline:
-            time.sleep(0.5)
-        self._note("processes outlive their run", map(described, left))
+        self._note("processes outlive their run", self._still_there(OF_RUNS))
         self._note("files are left in the temporary folder of Airflow", _names(home / "tmp"))
 
     def of_kafka(self, groups: Iterable[str], topics: Iterable[str]) -> None:
@@ -40,18 +37,22 @@ class Leftovers:
 
     def of_the_soak(self) -> None:
         """When everything is stopped, nothing is there."""
-        reap()
-        self._note("processes outlive the soak", [described(pid) for pid, _ in tree(os.getpid())])
+        self._note("processes outlive the soak", self._still_there())
         self._note("files are left in the temporary folder of the soak", _names(self._folder / "tmp"))
+
+    def _still_there(self, roles: Collection[str] | None = None) -> list[str]:
+        """The processes of some roles, or all, that do not end by themselves within a while."""
+        deadline = time.monotonic() + self._patience
+        while left := [pid for pid, role in tree(os.getpid()) if roles is None or role in roles]:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        return [described(pid) for pid in left]
 
     def _note(self, what: str, names: Iterable[str]) -> None:
         found = sorted(names)
         if found:
             self.misses.append(f"{len(found)} {what}: {', '.join(found[:MOST_NAMED])}")
-
-
-def _of_runs() -> list[int]:
-    return [pid for pid, role in tree(os.getpid()) if role in OF_RUNS]
 
 
 def _names(folder: Path) -> list[str]:

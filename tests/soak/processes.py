@@ -69,13 +69,6 @@ def tree(root: int) -> Iterator[tuple[int, str]]:
                 below.append((pid, own))
 
 
-def reap() -> None:
-    """Wait for the adopted children that have ended. Nothing else of this process may be waiting for its own."""
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
 def described(pid: int) -> str:
     try:
         return f"{pid} ({' '.join(_command(pid))[:120]})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -29,7 +30,7 @@ from tests.soak.production import Production
 from tests.soak.read_back import Reader
 from tests.soak.records import PARTITIONS
 from tests.soak.report import Outcome, figures, table, verdict
-from tests.soak.sampler import Sampler, files_below, read_samples
+from tests.soak.sampler import Sampler, count_files, read_samples
 
 SOURCE, OUT, DEAD, PARKED = "soak", "soak.out", "soak.dead", "soak.parked"
 GROUP = "soak"
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     shutil.rmtree(options.samples, ignore_errors=True)
     options.samples.mkdir(parents=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     adopt_orphans()
     with _folder() as folder:
         outcome = _soak(folder, options.samples, options.minutes, options.rate)
@@ -82,7 +84,9 @@ def _soak(folder: Path, kept: Path, minutes: float, rate: float) -> Outcome:
         def count() -> Counter[str]:
             return Counter(
                 {
-                    "temporary files": sum(1 for _ in files_below(airflow.home / "tmp")),
+                    "temporary files": count_files(airflow.home / "tmp"),
+                    # Whatever a job drops where it is started.
+                    "files beside the logs": count_files(airflow.home, "logs", "tmp"),
                     "groups": len(reader.groups()),
                     "topics": len(reader.topics()),
                 }

@@ -71,7 +71,13 @@ class Sampler:
             self._error = error
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """Everything in a folder that others write to meanwhile."""
+def files_below(folder: Path, *without: str) -> Iterator[Path]:
+    """Everything in a folder that others write to meanwhile, without what is below some names in it."""
     for where, folders, files in os.walk(folder):
+        if Path(where) == folder:
+            folders[:] = [name for name in folders if name not in without]
         yield from (Path(where, name) for name in (*folders, *files))
+
+
+def count_files(folder: Path, *without: str) -> int:
+    return sum(1 for _ in files_below(folder, *without))
