@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.soak.accounts import Found, Letter
@@ -65,11 +65,16 @@ class Reader:
                     message = consumer.poll(READ_SECONDS)
                     if message is None:
                         raise KafkaException(f"{topic}-{each.partition} gives nothing from {first} of {end}")
-                    if message.error() is None:
+                    error = message.error()
+                    if error is None:
                         headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
                         yield message.value(), {name: value or b"" for name, value in headers}
-                    # Markers of transactions come as no message: only the end of the partition tells of them.
-                    first = consumer.position([each])[0].offset if message.error() is None else end
+                        first = (message.offset() or 0) + 1
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        # Markers of transactions come as no message: only the end of the partition tells of them.
+                        break
+                    else:
+                        raise KafkaException(error)
         finally:
             consumer.close()
 
