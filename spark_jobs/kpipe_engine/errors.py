@@ -121,6 +121,11 @@ def reason_of(failure: Exception) -> str:
             f"the Kafka cluster does not answer ({failure.args[0].str()}): see that its brokers run and that workers "
             "can reach them, then run again"
         )
+    if isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError.CONCURRENT_TRANSACTIONS:
+        return (
+            f"the last transaction does not come to its end ({failure.args[0].str()}), as where a topic that it has "
+            "written to lacks replicas in sync: see to the replicas of the topics that are written, then run again"
+        )
     return str(failure)
 
 

@@ -13,6 +13,7 @@ from kpipe_engine.clients import Settings
 from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, needing
 
 LOOK_SECONDS = 30.0
+ASK_SECONDS = 3.0
 GONE_SECONDS, AGAIN_SECONDS = 5.0, 0.2
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
@@ -49,19 +50,24 @@ class PlannedTopic:
 
     def _look(self) -> str | None:
         """The id, or None where there is no such topic."""
+        until = time.monotonic() + LOOK_SECONDS
+        while True:
+            try:
+                with needing(topic=self._name):
+                    return self._ask()
+            except (KafkaException, TimeoutError) as failure:
+                # A client that knows a broker of before sticks to it, also where it is gone.
+                self.close()
+                if isinstance(failure, KafkaException) and failure.args[0].code() in _NOT_THERE:
+                    return None
+                if time.monotonic() >= until:
+                    raise NoAnswerError(
+                        f"the broker did not answer within {LOOK_SECONDS:g} s when topic {self._name!r} was looked at "
+                        f"({failure})"
+                    ) from failure
+            time.sleep(AGAIN_SECONDS)
+
+    def _ask(self) -> str:
         admin = self._admin = self._admin or AdminClient(connecting({"log_level": 3, **self._settings}))
-        try:
-            with needing(topic=self._name):
-                asked = admin.describe_topics(TopicCollection([self._name]), request_timeout=LOOK_SECONDS)
-                return str(asked[self._name].result(LOOK_SECONDS).topic_id)
-        except TimeoutError as failure:
-            self.close()
-            raise NoAnswerError(
-                f"the broker did not answer within {LOOK_SECONDS:g} s when topic {self._name!r} was looked at"
-            ) from failure
-        except KafkaException as failure:
-            # A client that knows a broker of before sticks to it.
-            self.close()
-            if failure.args[0].code() in _NOT_THERE:
-                return None
-            raise
+        asked = admin.describe_topics(TopicCollection([self._name]), request_timeout=ASK_SECONDS)
+        return str(asked[self._name].result(ASK_SECONDS).topic_id)

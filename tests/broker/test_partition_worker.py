@@ -357,8 +357,8 @@ def test_a_start_above_the_end_of_the_log_stops_the_partition(broker: SandboxBro
 
     (progress,) = bench.work(plan)
 
-    assert "the topic was truncated or re-created" in (progress.reason or "")
-    assert "plan again" in (progress.reason or "")
+    assert "was made anew while it was read" in (progress.reason or "")
+    assert "start a new run" in (progress.reason or "")
 
 
 @both_deliveries

@@ -55,7 +55,7 @@ NO_BOUNDS = {
         "lone_fetch.LOOK_SECONDS",
     ),
     *("partition_worker.LONGEST_REST_SECONDS", "private_folder.BEING_MADE_SECONDS", "recovery.LEASE_SECONDS"),
-    *("planned_topic.AGAIN_SECONDS", "planned_topic.GONE_SECONDS"),
+    *("planned_topic.AGAIN_SECONDS", "planned_topic.ASK_SECONDS", "planned_topic.GONE_SECONDS"),
     *("redrive_ledger.LOOK_SECONDS", "sequence.AGAIN_SECONDS", "source.READ_SECONDS", "truncation.LISTEN_SECONDS"),
     *("supervisor.INTERRUPT_SECONDS", "supervisor.LOOK_SECONDS", "supervisor.TELL_SECONDS"),
     *("yielding.FIRST_LOOK_SECONDS", "yielding.LOOK_SECONDS"),

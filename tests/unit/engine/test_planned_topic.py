@@ -11,7 +11,7 @@ from plans import plan_of
 
 from kpipe_engine import planned_topic as module
 from kpipe_engine.errors import NoAnswerError, PartitionStoppedError
-from kpipe_engine.planned_topic import GONE_SECONDS, PlannedTopic
+from kpipe_engine.planned_topic import GONE_SECONDS, LOOK_SECONDS, PlannedTopic
 
 UNKNOWN = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 
@@ -67,11 +67,12 @@ def test_one_that_is_made_anew_or_gone_stops_the_partition(clock: list[float]) -
     assert clock[0] >= GONE_SECONDS
 
 
-def test_silence_fails_the_chunk_and_no_more() -> None:
+@pytest.mark.parametrize("silence", [TimeoutError(), KafkaException(KafkaError(KafkaError._TIMED_OUT))], ids=repr)
+def test_silence_is_asked_again_and_fails_the_chunk_in_the_end(clock: list[float], silence: Exception) -> None:
+    check(silence, silence, "abc")
     with pytest.raises(NoAnswerError, match="did not answer within 30 s when topic 'orders' was looked at"):
-        check(TimeoutError())
-    with pytest.raises(KafkaException):
-        check(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+        check(silence)
+    assert clock[0] >= LOOK_SECONDS
 
 
 def test_a_topic_that_may_not_be_seen_is_named() -> None:
