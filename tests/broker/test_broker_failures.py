@@ -91,6 +91,7 @@ BOUNDS = {
     "delivery.STORE_SECONDS": 4.0,
     "last_words.SAY_SECONDS": 4.0,
     "ownership.ANSWER_SECONDS": 4.0,
+    "planned_topic.LOOK_SECONDS": 4.0,
     "redrive_ledger.ANSWER_SECONDS": 4.0,
     "source.ANSWER_SECONDS": 4.0,
     "source.STALL_SECONDS": 4.0,
