@@ -120,10 +120,13 @@ class Director:
         bounds = self._tools.bounds(runs.victim)
         if not any(high > low for low, high in bounds.values()):
             return False
+        # One that is published has to lie around the group, which it takes to its end.
+        held = self._tools.committed(runs.victim) if kind == "published" else {}
         start, end = {}, {}
         for partition, (low, high) in bounds.items():
-            start[str(partition)] = rnd.choice((low, rnd.randint(low, high)))
-            end[str(partition)] = rnd.randint(start[str(partition)], min(high, start[str(partition)] + 600))
+            least = min(max(held.get(partition, low), low), high)
+            first = start[str(partition)] = rnd.randint(max(low, least - 200), least if held else high)
+            end[str(partition)] = rnd.randint(max(first, least), min(high, max(first, least) + 600))
         runs.live(runs.new(kind, rnd, start=start, end=end, publish=kind == "published"))
         return True
 
