@@ -13,7 +13,15 @@ from typing import Any
 from tests.torture.checker.anomalies import Anomaly, by_kind
 from tests.torture.checker.counts import Counts
 from tests.torture.checker.dump import DUMP, HISTORY, Cluster, read_cluster_file
-from tests.torture.checker.events import Begun, FaultBegun, FaultEnded, TaskEnded, read_history
+from tests.torture.checker.events import (
+    Begun,
+    FaultBegun,
+    FaultEnded,
+    GroupReset,
+    LogStartMoved,
+    TaskEnded,
+    read_history,
+)
 from tests.torture.checker.groups import Groups
 from tests.torture.checker.held import Held, check_held
 from tests.torture.checker.known import Known, Pipeline
@@ -99,6 +107,8 @@ def _figures(known: Known, sources: Sources, tallies: Mapping[str, Tally], held:
         "records blamed for a crash": sum(len(tally.blamed) for tally in tallies.values()),
         "runs": dict(sorted(runs.items())),
         "tasks": dict(sorted(tasks.items())),
+        "groups reset by hand": sum(1 for _ in known.of(GroupReset)),
+        "log starts moved": sum(1 for _ in known.of(LogStartMoved)),
         "faults": sum(count for count, _ in faults.values()),
         "faults by kind (with an effect)": {kind: f"{count} ({had})" for kind, (count, had) in faults.items()},
         "failed runs after which readers were watched": {
