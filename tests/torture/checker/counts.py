@@ -83,6 +83,8 @@ class Counts:
                 return f"its range holds {there}"
             return None
         lineage = self.pipeline.lineages_of(partition)[run.lineages.get(partition, 0)]
+        # It tells of a run that it took over, too, whose plan may have gone further.
+        end = max(end, each["committed"] or 0)
         there = self.sum_of(partition, lineage.base, end, run)
         if counted.exceeds(there):
             return f"there are no more than {there}"
