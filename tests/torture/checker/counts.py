@@ -150,15 +150,21 @@ class Counts:
         return Counted(read, written, dead, filtered)
 
     def _in_all(self) -> Iterator[Anomaly]:
-        """In exactly once, checkpoints of live runs never tell of a record twice."""
+        """In exactly once, checkpoints of live runs tell of no record twice.
+
+        A run that is begun before the checkpoint of an earlier one has come inherits its counts, and then both tell.
+        """
         if not self.pipeline.declared.exactly_once or self.tally.blamed:
             return
         most: dict[tuple[int, int, str], int] = {}
+        overlapping: set[tuple[int, int]] = set()
         for told in self.pipeline.told:
             run = self.pipeline.runs[told.run]
             for each in told.partitions if run.is_live else ():
                 partition = int(each["partition"])
                 key = (partition, run.lineages.get(partition, 0), run.key)
+                if self._has_rival(run, told, partition):
+                    overlapping.add(key[:2])
                 most[key] = max(most.get(key, 0), Counted.told(each).read)
         sums: dict[tuple[int, int], int] = {}
         for (partition, lineage, _), read in most.items():
@@ -167,7 +173,7 @@ class Counts:
         for (partition, lineage), read in sums.items():
             base = self.pipeline.lineages_of(partition)[lineage].base
             there = sum(1 for _ in self.sources.topics[topic][partition].between(base))
-            if read > there:
+            if read > there and (partition, lineage) not in overlapping:
                 runs = {run: read for (at, number, run), read in most.items() if (at, number) == (partition, lineage)}
                 said = f"checkpoints have told of {read} records of partition {partition}, which holds {there}"
                 yield Anomaly("counts", self.pipeline.name, said, {"lineage": lineage, "runs": runs})
