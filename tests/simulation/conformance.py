@@ -82,7 +82,7 @@ class Choices:
             (("produce", producer, partition, b"%d" % number, number), 6),
             (("produce_keyed", producer, b"key %d" % draw.randrange(50), b"%d" % number), 2),
             (("produce", producer, partition, b"x" * LARGEST, number), 1),
-            (("produce", producer, 7, b"nowhere", number), 1),
+            (("produce_nowhere", producer), 1),
             (("produce_elsewhere", producer), 1),
             (("flush", producer), 6),
             (("offsets", producer, partition, number, f"m{number}"), 3),

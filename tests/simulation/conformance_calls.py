@@ -99,6 +99,9 @@ class Side:
     def produce_keyed(self, number: int, key: bytes, value: bytes) -> Any:
         self._producers[number].produce(self._names.topic, value, key, timestamp=1)
 
+    def produce_nowhere(self, number: int) -> Any:
+        self._producers[number].produce(self._names.topic, b"nowhere", None, 7)
+
     def produce_elsewhere(self, number: int) -> Any:
         self._producers[number].produce(self._names.missing, b"value", partition=0)
 

@@ -21,7 +21,13 @@ from tests.simulation.scheduler import Simulation
 
 # A moment until the client's own thread, and the broker, have done what was begun.
 MOMENT_SECONDS = 0.03
-WRITING = ("produce", "produce_keyed", "new", "commit", "abort", "end")
+MOMENTS = {
+    **dict.fromkeys(("produce", "produce_keyed", "new", "commit", "abort", "end"), MOMENT_SECONDS),
+    # The client learns first which partitions there are.
+    "produce_nowhere": 0.5,
+    # It looks once a second for what has waited for longer than it takes until a topic is known everywhere.
+    "produce_elsewhere": 2.5,
+}
 
 
 class Real(Side):
@@ -32,8 +38,7 @@ class Real(Side):
     admin_kind = confluent_kafka.admin.AdminClient
 
     def settle(self, what: str) -> None:
-        if what in WRITING:
-            time.sleep(MOMENT_SECONDS)
+        time.sleep(MOMENTS.get(what, 0.0))
 
     def delete(self, partition: int, before: int) -> Any:
         (answer,) = self._admin.delete_records([TopicPartition(self._names.topic, partition, before)]).values()
