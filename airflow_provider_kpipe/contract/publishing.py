@@ -68,7 +68,13 @@ def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target 
         raise MovedError(_moved(plan, progress, facts))
     if committed is not None:
         # A plan begins where an earlier run has stored, whose checkpoint may never come.
-        return _target(plan, progress, planned.group_origin, facts) if progress.next_offset > committed else None
+        if progress.next_offset < committed:
+            return None
+        target = _target(plan, progress, planned.group_origin, facts)
+        # Where the group stays, what pieces have completed above it is told all the same: progress may expire before
+        # anybody goes on from it.
+        known = facts.mark.beyond if facts.mark else ()
+        return target if target.offset > committed or target.mark.beyond != known else None
     # A range with nothing in it is read: the next plan must not begin at a later end.
     followed = not progress.started and facts.current is not None and facts.current.offset >= planned.start
     if not (progress.next_offset > planned.start or progress.complete or followed):

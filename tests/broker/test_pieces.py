@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -9,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from tasks import work_in_task
 from topics import commit, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import pack
+from airflow_provider_kpipe.contract.kafka_names import progress_group_of
 from airflow_provider_kpipe.contract.offsets import Earliest
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
@@ -52,6 +55,13 @@ def progress(bench: Bench, plan: Plan) -> PartitionProgress:
 
 def ids(bench: Bench) -> list[int]:
     return [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
+
+
+def delete_group(bench: Bench, group: str) -> None:
+    # A client that nobody holds is collected, and answers nobody.
+    admin = AdminClient(bench.settings)
+    with contextlib.suppress(KafkaException):
+        admin.delete_consumer_groups([group])[group].result(30)
 
 
 @both_deliveries
@@ -177,6 +187,32 @@ def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker
 
     found = progress(bench, plan)
     assert (found.next_offset, found.beyond, found.counts.read) == (10, ((25, 50), (75, 100)), 60)
+
+
+def test_the_next_run_reads_nothing_again_that_a_checkpoint_has_told_of_though_progress_has_expired(
+    broker: SandboxBroker,
+) -> None:
+    bench = make(broker)
+    for key in ("first", "second"):
+        plan = bench.plan(run_key=key)
+        job = bench.claim(plan)
+        if key == "first":
+            bench.piece(job, 0).run()
+        else:
+            bench.piece(job, 2).run()
+        assert not bench.checkpoint(plan).complete
+        assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 25}
+    for slot in range(len(plan.ranges[0].pieces)):
+        delete_group(bench, progress_group_of(bench.pipeline.group, slot))
+
+    following = bench.plan(run_key="third")
+    (planned,) = following.ranges
+    assert len(planned.done) == 1
+    job = bench.claim(following)
+    for slot in range(len(planned.pieces)):
+        bench.piece(job, slot).run()
+    assert sorted(ids(bench)) == list(range(100))
+    assert bench.checkpoint(following).complete
 
 
 @pytest.mark.parametrize("checkpointed", [True, False])

@@ -187,8 +187,16 @@ MUTATIONS = (
     Mutation(
         "publishing: a group is taken back",
         PUBLISHING,
-        "if progress.next_offset > committed else None",
-        "if progress.next_offset != committed else None",
+        "        if progress.next_offset < committed:\n            return None\n        target = _target",
+        "        if progress.next_offset < committed:\n"
+        "            return _target(plan, progress, planned.group_origin, facts)\n        target = _target",
+        PUBLISHED,
+    ),
+    Mutation(
+        "publishing: what is completed above a group that stays where it is is forgotten",
+        PUBLISHING,
+        "target.offset > committed or target.mark.beyond != known",
+        "target.offset > committed",
         PUBLISHED,
     ),
     Mutation(

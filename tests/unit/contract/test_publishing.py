@@ -43,6 +43,15 @@ def test_never_back_nor_to_where_it_stands(committed: int) -> None:
     assert target_of(PLAN, come(70), facts(committed)) is None
 
 
+def test_what_pieces_have_done_above_a_group_that_stays_is_told_once() -> None:
+    beyond = ((80, 90),)
+    target = target_of(PLAN, come(40, beyond=beyond), facts(40))
+    assert target is not None
+    assert (target.offset, target.mark.beyond) == (40, beyond)
+    assert target_of(PLAN, come(40, beyond=beyond), facts(40, beyond=beyond)) is None
+    assert target_of(PLAN, come(40, beyond=beyond), facts(41)) is None
+
+
 def test_what_a_newer_run_has_is_left_to_that_one() -> None:
     assert target_of(PLAN, come(70, ended="revoked", reason="run newer took it over"), facts(40)) is None
 
