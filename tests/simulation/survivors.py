@@ -11,10 +11,18 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "publishing: what a newer run has is committed",
         "publishing: a backfill passes over what the group has not read",
     ),
+    "whoever opens a producer of the same id next ends the same transaction, and a schedule looks behind a whole run": (
+        "close: the transaction of a chunk stays open",
+        "transactions: those of the first id only are ended",
+        "transactions: those of pieces are left open",
+        "transactions: that of a worker that was killed over its lease is left open",
+    ),
     "it costs time or work, and breaks no promise: whoever is fenced or asked looks, and goes on from what is stored": (
         "open writers: a newer run is fenced by an older one",
         "recovery: it fences whoever fenced it without a look",
         "recovery: it trusts everybody at once",
+        "ownership: a claim is compared with its task",
+        "source: what was done already is read again",
         "yielding: the request of an earlier attempt is obeyed",
         "yielding: what should be given up is stored",
         "chunk: it has one record too many",
@@ -63,6 +71,14 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "lane: a chunk that is redone ends in front of the record that faults",
         "recovery: a record that is found is a try in vain",
         "acknowledgements: a chunk that was refused in part was dropped as a whole",
+    ),
+    "no record of a schedule waits for another try: what is read is handled": (
+        "chunk: it never ends in front of a record that was not handled",
+        "source: what was given back is lost",
+        "concurrent: records behind one that waits go before it",
+    ),
+    "no schedule loses the counter that numbers are drawn from, and keeps what was stored": (
+        "sequence: one below what is known already is drawn",
     ),
     "requests of the model fail as a whole": (
         "held offsets: what a plan was not told of a partition is taken for nothing",

@@ -6,16 +6,14 @@ import random
 from collections.abc import Callable, Collection, Mapping
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.progress import StoredProgress
 from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
 from tests.simulation.scheduler import Task
-from tests.simulation.workload.world import NAME, World
+from tests.simulation.workload.world import NAME, PROGRESS, World
 
 FOREIGN = 1_000_000
 """Numbers of producers that are not ours begin here."""
 PATIENCE = 300.0
-PROGRESS = f"{NAME}.kpipe"
 
 
 class Feeder:
@@ -130,15 +128,17 @@ class Operator:
         world, cluster = self.world, self.world.scene.cluster
         if not self.when(self.is_alone):
             return
+        if any(CommitMark.read_text(each.metadata, "") is None for each in self.held.values()):
+            return
+        for (group, partition), offset in world.stored().items():
+            public = self.held.get(partition)
+            told = world.told_of.get((group, partition)) == offset
+            if public is None or not (told or offset <= public.offset):
+                return
         names = [each for each in cluster.groups if each.startswith(PROGRESS)]
         names = [each for each in names if not each.endswith((".published", ".sequence"))]
-        for each in names:
-            for place, stored in cluster.group(each).offsets.items():
-                public = self.held.get(place[1])
-                if public is None or not is_told(stored, public):
-                    return
-            if cluster.group(each).pending:
-                return
+        if any(cluster.group(each).pending for each in names):
+            return
         for each in names:
             cluster.expire(each)
         world.expired = True
@@ -179,16 +179,8 @@ class Operator:
         before = [world.known_as(each) for each in range(world.partitions)]
         world.model.gone.update(before)
         world.made_anew += 1
+        world.told_of = {}
         many, world.partitions = world.partitions, 0
         for _ in range(many):
             world.add_partition()
         world.log("RECREATE", keeps)
-
-
-def is_told(stored: Held, public: Held) -> bool:
-    """Whether a checkpoint has told of all that is stored: otherwise whoever goes on stores that it does."""
-    mark, progress = CommitMark.read_text(public.metadata, ""), StoredProgress.read_text(stored.metadata, "")
-    if mark is None or progress is None:
-        return False
-    spans = ((0, public.offset), *mark.beyond)
-    return any(first <= progress.start and stored.offset <= after for first, after in spans)

@@ -235,6 +235,7 @@ class DagRun:
         untold = {each: world.model.is_untold(run, each) for each in run.ranges}
         others = [each for each in world.model.moved if each.run is not run]
         self.tries += 1
+        stored = world.stored()
 
         def body() -> Any:
             try:
@@ -246,6 +247,8 @@ class DagRun:
         done = world.shared(f"{self.name} checkpoint {order.key}-{self.tries}", "checkpoint", body)
         if done is None:
             return False
+        if stored == world.stored() and order is world.orders[-1]:
+            world.told_of = stored
         self.note_told(run)
         alone = not any(each.run and each.run.kind == "published" for each in world.orders)
         calm = others == [each for each in world.model.moved if each.run is not run]

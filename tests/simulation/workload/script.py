@@ -117,7 +117,7 @@ MOODS: Mapping[str, Mood] = {
         rates=(0.0, 0.3),
         aims=STORES,
         records=(12, 30),
-        begins=("live expire clear", "live reset live expire clear", "torn idle expire live"),
+        begins=("live expire clear", "live reset live expire clear", "torn torn idle expire live"),
     ),
     "topics": Mood(
         {"live": 10, "grow": 2, "retain": 3, "elect": 2, "recreate": 3, "clear": 3},
@@ -134,7 +134,14 @@ MOODS: Mapping[str, Mood] = {
         records=(12, 30),
         begins=("published live", "live published clear", "torn backfill live", "torn published live"),
     ),
-    "letters": Mood({"live": 8, "redrive": 6, "clear": 2, "backfill": 1}, faulty=True, aims=STORES),
+    "letters": Mood(
+        {"live": 8, "redrive": 6, "clear": 2, "backfill": 1},
+        waits=0.3,
+        faulty=True,
+        aims=STORES,
+        records=(12, 30),
+        begins=("live redrive redrive redrive",),
+    ),
 }
 MOOD_WEIGHTS = {
     "everything": 5,

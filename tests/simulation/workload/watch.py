@@ -7,10 +7,7 @@ from airflow_provider_kpipe.contract.progress import StoredProgress
 from tests.promises.properties import DOUBLED, GROUP
 from tests.simulation.kafka.groups import Held, Place
 from tests.simulation.kafka.log import Log, Part
-from tests.simulation.workload.world import NAME, World
-
-OTHERS = (".published", ".sequence", ".details", ".stop")
-"""Endings of groups that hold no progress."""
+from tests.simulation.workload.world import NAME, OTHERS, PROGRESS, World
 
 
 class Watch:
@@ -22,7 +19,7 @@ class Watch:
 
     def committed(self, group: str, place: Place, old: Held | None, new: Held) -> None:
         topic, partition = place
-        if group.startswith(f"{NAME}.kpipe") and topic == NAME:
+        if group.startswith(PROGRESS) and topic == NAME:
             self._look_at_leases(group, partition, old, new)
         if group != NAME or topic != NAME:
             return

@@ -26,6 +26,9 @@ from tests.simulation.workload.script import HANDLERS, Script
 
 EXPECTED = (KpipeError, KafkaException, PartitionStoppedError)
 NAME = "p"
+PROGRESS = f"{NAME}.kpipe"
+OTHERS = (".published", ".sequence", ".details", ".stop")
+"""Endings of groups that hold no progress."""
 
 
 @dataclass(slots=True)
@@ -63,6 +66,8 @@ class World:
     """Whether progress has expired, or records have left the topic: some counts are known to nobody any more."""
     source: dict[int, Place] = field(default_factory=dict)
     """Of records that were read of the source in the end, or before it was made anew."""
+    told_of: dict[tuple[str, int], int] = field(default_factory=dict)
+    """What was stored when the checkpoint of the newest run came, by group and partition."""
     busy: int = 0
     """Plans, attempts and checkpoints that look at the group now."""
 
@@ -157,6 +162,12 @@ class World:
         """Whether nobody has moved the group since the run was planned, or made the topic anew."""
         moved = any(self.model.current(each) != lineage for each, lineage in run.lineages.items())
         return not moved and self.model.gone.isdisjoint(run.ranges)
+
+    def stored(self) -> dict[tuple[str, int], int]:
+        """What runs that follow the group have stored, by group and partition."""
+        groups = self.scene.cluster.groups
+        named = [each for each in groups if each.startswith(PROGRESS) and not each.endswith(OTHERS)]
+        return {(each, place[1]): held.offset for each in named for place, held in groups[each].offsets.items()}
 
     def has_newer(self, order: Order, partition: int) -> bool:
         later = self.orders[self.orders.index(order) + 1 :]
