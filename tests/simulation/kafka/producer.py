@@ -19,6 +19,7 @@ from tests.simulation.kafka.transactions import Transaction
 # How long it takes until what was lost has been tried again. Some calls notice it by a connection that is gone.
 AGAIN_SECONDS = (0.01, 1.0, 10.0, 40.0)
 LOOK_SECONDS = 5.0
+NEVER_SENT = (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
 
 
 class Producer(QueueingProducer):
@@ -34,6 +35,8 @@ class Producer(QueueingProducer):
         self._registered: set[int] = set()
         self._is_begun = False
         """Whether the coordinator has heard of the transaction."""
+        self._has_failed = False
+        """Whether a record of it was never sent: only its commit says so."""
 
     # Calls
 
@@ -63,7 +66,7 @@ class Producer(QueueingProducer):
             raise refusal(self.abortable, txn_requires_abort=True)
         if self._in_transaction or self._epoch < 0:
             raise refusal(KafkaError._STATE)
-        self._in_transaction, self.abortable, self._is_begun = True, None, False
+        self._in_transaction, self.abortable, self._is_begun, self._has_failed = True, None, False, False
         self._registered.clear()
 
     def send_offsets_to_transaction(
@@ -95,6 +98,9 @@ class Producer(QueueingProducer):
             if not self.send():
                 self.simulation.wait(self._may_send, 1.0)
         self._check_usable()
+        if self._has_failed:
+            self.abortable = KafkaError._INCONSISTENT
+            self._check_usable()
         # Of an empty transaction the broker never hears.
         if self._is_begun:
             self._end("commit", commit=True)
@@ -156,7 +162,11 @@ class Producer(QueueingProducer):
 
     def _refuse(self, batch: Sequence[Queued], code: int) -> None:
         super()._refuse(batch, code)
-        if self.transaction is not None:
+        if self.transaction is None:
+            return
+        if code in NEVER_SENT:
+            self._has_failed = True
+        else:
             self.abortable = code
 
     def _refuse_if_closed(self) -> None:
