@@ -19,7 +19,7 @@ from tests.simulation.kafka.transactions import Transaction
 # How long it takes until what was lost has been tried again. Some calls notice it by a connection that is gone.
 AGAIN_SECONDS = (0.01, 1.0, 10.0, 40.0)
 LOOK_SECONDS = 5.0
-NEVER_SENT = (KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+NEVER_SENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION)
 
 
 class Producer(QueueingProducer):

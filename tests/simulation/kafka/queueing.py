@@ -159,7 +159,7 @@ class QueueingProducer(Client):
         self._known.add(place[0])
         topic, log = self.cluster.topics.get(place[0]), self.cluster.find_log(*place)
         if topic is None or log is None:
-            self._refuse(batch, KafkaError._UNKNOWN_TOPIC if topic is None else KafkaError._UNKNOWN_PARTITION)
+            self._refuse(batch, KafkaError.UNKNOWN_TOPIC_OR_PART if topic is None else KafkaError._UNKNOWN_PARTITION)
             return True
         if not self._may_write(log):
             return self.fatal is not None
