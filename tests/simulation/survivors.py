@@ -8,6 +8,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
     "a guard beside another one: the worker that takes a partition on finds out by itself": (
         "standing: what a run has stored without a checkpoint is read again",
         "standing: what pieces have done is read again",
+        "completed: a span that lies within the prefix takes it back",
         "publishing: what a newer run has is committed",
         "publishing: a backfill passes over what the group has not read",
     ),
