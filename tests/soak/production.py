@@ -39,7 +39,7 @@ class Production:
         while (started := time.time()) < until:
             number = len(self.starts)
             if number % RUNS_PER_REDRIVE == RUNS_PER_REDRIVE - 1:
-                self.redrive()
+                self.redrive(TARGETS[len(self.redrives) % len(TARGETS)])
             self.run()
             time.sleep(max(0.0, started + EVERY_SECONDS - time.time()))
 
@@ -55,10 +55,9 @@ class Production:
             self.misses.append(f"the gate of run {run.run_id!r} was not deferred: it soaks no triggerer")
         self.say(f"{run.run_id}: {run.state()}, {told.read:,} records in {time.time() - self.starts[-1]:.0f} s")
 
-    def redrive(self) -> None:
+    def redrive(self, target: str) -> None:
         """Start a redrive, after the one before it has ended."""
         self.finish_redrive()
-        target = TARGETS[len(self.redrives) % len(TARGETS)]
         self._under_way = self.api.trigger(REDRIVE_DAG, {"target": target}, run_id=f"redrive-{len(self.redrives)}")
         self.redrives.append(self._under_way)
 
@@ -82,6 +81,7 @@ class Production:
         failed = [task_id for task_id, state in states.items() if state == "failed"]
         logs = "\n".join(tail(run.log(task_id), lines=15) for task_id in failed[:1])
         self.misses.append(f"run {run.run_id!r} of {run.dag_id!r} is not green: {states}. {logs}")
+        self.say(self.misses[-1])
         return False
 
 

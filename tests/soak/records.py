@@ -12,12 +12,15 @@ PARTITIONS = 4
 
 
 def kind_of(number: int) -> Kind:
-    """Two of a hundred are filtered; of four hundred, one never passes, and one only when it is redriven."""
-    if number % 50 == 3:
+    """Two of a hundred are filtered, one passes only when it is redriven, and one of four hundred never does.
+
+    Each kind comes in every partition. Of what is redriven, most passes: a run in which most fails is no success.
+    """
+    if number % 51 == 3:
         return "unwanted"
-    if number % 400 == 137:
+    if number % 401 == 137:
         return "poison"
-    return "mendable" if number % 400 == 211 else "good"
+    return "mendable" if number % 101 == 11 else "good"
 
 
 def value_of(number: int) -> bytes:

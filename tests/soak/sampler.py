@@ -28,7 +28,8 @@ class Sample:
     """Of what else must not grow, such as files in a folder, or groups of a broker."""
 
     def to_line(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        processes = [asdict(each) for each in self.processes]
+        return json.dumps({"at": self.at, "processes": processes, "counts": dict(self.counts)}, separators=(",", ":"))
 
     @classmethod
     def from_line(cls, line: str) -> Sample:
@@ -43,8 +44,9 @@ def read_samples(file: Path) -> list[Sample]:
 class Sampler:
     """A context manager: looks are written to `file` for as long as the block lasts."""
 
-    def __init__(self, file: Path, count: Callable[[], Mapping[str, int]]) -> None:
+    def __init__(self, file: Path, count: Callable[[], Mapping[str, int]], *, seconds: float = SAMPLE_SECONDS) -> None:
         self._file = file
+        self._seconds = seconds
         self._count = count
         self._done = threading.Event()
         self._error: Exception | None = None
@@ -64,8 +66,8 @@ class Sampler:
 
     def _watch(self) -> None:
         try:
-            with self._file.open("w") as lines:
-                while not self._done.wait(SAMPLE_SECONDS):
+            with self._file.open("w", buffering=1) as lines:
+                while not self._done.wait(self._seconds):
                     lines.write(Sample(time.time(), tuple(look(os.getpid())), self._count()).to_line() + "\n")
         except Exception as error:  # noqa: BLE001 - it is raised when the block ends
             self._error = error

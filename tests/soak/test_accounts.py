@@ -12,8 +12,8 @@ from tests.soak.accounts import Accounts, Found, Letter, Told, told_by_checkpoin
 from tests.soak.records import kind_of
 
 COUNT = 1_000
-GOOD, UNWANTED, POISON, MENDABLE = 0, 3, 137, 211
-MENDED_BY_SOURCE, MENDED_BY_OUTPUT = 211, 611
+GOOD, UNWANTED, POISON, MENDABLE = 0, 3, 137, 11
+MENDED_BY_SOURCE, MENDED_BY_OUTPUT = 11, (112, 213, 314, 415, 516, 617, 718, 920)
 
 
 def ids(*kinds: str) -> tuple[int, ...]:
@@ -21,7 +21,7 @@ def ids(*kinds: str) -> tuple[int, ...]:
 
 
 def sound() -> Accounts:
-    """Two mendable records went back, one of them through the source topic; of the poison, one is parked."""
+    """All mendable records went back, one of them through the source topic; of the poison, one is parked."""
     poison = ids("poison")
     found = Found(
         fresh=tuple(range(COUNT)),
@@ -32,11 +32,11 @@ def sound() -> Accounts:
     )
     checkpoints = Told(
         read=COUNT + 2,
-        written=len(found.written) - 1,
+        written=len(found.written) - len(MENDED_BY_OUTPUT),
         dead_lettered=len(found.dead),
         filtered=len(ids("unwanted")),
     )
-    return Accounts(COUNT, found, checkpoints, Told(written=1, returned=2, parked=1), lag=0)
+    return Accounts(COUNT, found, checkpoints, Told(written=len(MENDED_BY_OUTPUT), returned=2, parked=1), lag=0)
 
 
 def with_found(**changes: Callable[[Any], tuple[Any, ...]]) -> Accounts:
@@ -46,7 +46,7 @@ def with_found(**changes: Callable[[Any], tuple[Any, ...]]) -> Accounts:
 
 
 def test_sound_books_have_no_miss() -> None:
-    assert ids("mendable") == (MENDED_BY_SOURCE, MENDED_BY_OUTPUT)
+    assert ids("mendable") == (MENDED_BY_SOURCE, *MENDED_BY_OUTPUT)
     assert sound().misses == []
     assert sound().fates == {
         "produced": 1_000,
@@ -54,7 +54,7 @@ def test_sound_books_have_no_miss() -> None:
         "dead-lettered": 3,
         "filtered": 20,
         "redriven to the source": 2,
-        "redriven to the output": 1,
+        "redriven to the output": 8,
         "duplicates": 0,
     }
 
@@ -68,11 +68,14 @@ def test_sound_books_have_no_miss() -> None:
         (with_found(written=lambda old: (*old, POISON)), "1 records are poison, and in the wrong topic: 137"),
         (
             with_found(written=lambda old: tuple(each for each in old if each != MENDABLE)),
-            "1 records are mendable, and lost: 211",
+            "1 records are mendable, and lost: 11",
         ),
-        (with_found(dead=lambda old: (*old[:2], *old[3:])), "1 records are poison, and lost: 537"),
+        (
+            with_found(dead=lambda old: tuple(each for each in old if each.id != 538)),
+            "1 records are poison, and lost: 538",
+        ),
         (with_found(dead=lambda old: (*old, Letter(GOOD, 1))), "1 records are good, and in the wrong topic: 0"),
-        (with_found(dead=lambda old: (*old, old[0])), "twice in the dead letters with one attempt: Letter(id=137"),
+        (with_found(dead=lambda old: (*old, old[0])), "twice in the dead letters with one attempt: Letter(id=11"),
         (with_found(parked=lambda old: (*old, *old)), "1 records are twice among the parked: 137"),
         (with_found(fresh=lambda old: old[1:]), "1 records are not in the source topic: 0"),
         (with_found(fresh=lambda old: (*old, old[0])), "1 records are twice in the source topic: 0"),
@@ -98,7 +101,7 @@ def test_a_record_written_twice_is_a_duplicate() -> None:
 
 def test_many_records_are_named_by_the_first_few() -> None:
     (lost,) = [each for each in with_found(written=lambda old: ()).misses if "good, and lost" in each]
-    assert lost == "975 records are good, and lost: 0, 1, 10, 100, 101 and more"
+    assert lost == "968 records are good, and lost: 0, 1, 10, 100, 101 and more"
 
 
 def test_the_documents_of_tasks_are_summed_over_their_partitions() -> None:
