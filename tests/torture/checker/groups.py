@@ -87,7 +87,7 @@ class Groups:
                 if each["complete"]:
                     who = self._lineage(partition, run.lineages.get(partition, 0)) if run.is_live else run
                     why = f"the checkpoint of {run.key} calls its range complete"
-                    found.append(Required(who, partition, int(each["start"]), int(each["end"]), why))
+                    found.append(Required(who, partition, int(each["start"]), int(each["end"]), why, told.index))
         for partition in self.sources.topics[self.topic]:
             last = self.pipeline.lineages_of(partition)[-1]
             found.append(Required(last, partition, last.base, None, "all was to be read in the end"))

@@ -21,6 +21,8 @@ class Required:
     start: int
     end: int | None
     why: str
+    told: int | None = None
+    """The line at which a checkpoint has said so: what is planned later cannot have done it."""
 
 
 class Records:
@@ -79,15 +81,17 @@ class Records:
             if isinstance(who, Run):
                 times = self.tally.times(who, number)
             else:
-                times = self._in_lineages.get(who.number, {}).get(number, 0) or self._published(who, number)
+                times = self._in_lineages.get(who.number, {}).get(number, 0) or self._published(required, number)
             if times < 1:
                 self._say("lost", required.why, number)
 
-    def _published(self, lineage: Lineage, number: int) -> float:
+    def _published(self, required: Required, number: int) -> float:
         return sum(
             self.tally.times(run, number)
             for run in self.pipeline.runs_of("published")
-            if run.lineages.get(lineage.partition, 0) == lineage.number
+            if isinstance(required.who, Lineage)
+            and run.lineages.get(required.partition, 0) == required.who.number
+            and (required.told is None or run.planned.index < required.told)
         )
 
     def _may_be_missing(self, number: int) -> bool:
