@@ -13,7 +13,15 @@ from tests.soak.sampler import files_below
 
 MOST_NAMED = 10
 # What one pipeline and its redrives make, however many runs there are.
-GROUPS = {"soak", "soak.kpipe", "soak.kpipe.published", "soak.kpipe.sequence"}
+GROUPS = {
+    "soak",
+    "soak.kpipe",
+    "soak.kpipe.published",
+    "soak.kpipe.sequence",
+    # Under this name, all redrives of one dead-letter topic work.
+    "kpipe.redrive.soak.dead.kpipe",
+    "kpipe.redrive.soak.dead.kpipe.sequence",
+}
 TOPICS = {"soak", "soak.out", "soak.dead", "soak.dead.redriven", "soak.parked"}
 KAFKAS_OWN = "__"
 
