@@ -20,6 +20,11 @@ from airflow_provider_kpipe.sandbox.errors import SandboxError
 ANSWER_SECONDS = LOCK_SECONDS + 10.0
 TRIES = 5
 POLL_SECONDS = 0.2
+# What Airflow answers where SQLite has refused a writer.
+LOCKED = {
+    HTTPStatus.INTERNAL_SERVER_ERROR: "Database error",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Database is locked",
+}
 FINISHED = frozenset({"success", "failed"})
 
 
@@ -90,7 +95,7 @@ class AirflowApi:
             try:
                 return _answer(request)
             except AirflowApiError as error:
-                if error.status != HTTPStatus.INTERNAL_SERVER_ERROR or "Database error" not in str(error):
+                if not any(error.status == status and said in str(error) for status, said in LOCKED.items()):
                     raise
             # SQLite refuses a writer that has read what another one changes; Airflow has undone what it did.
             time.sleep(POLL_SECONDS)
