@@ -25,7 +25,7 @@ MOST_SCHEDULES = 200
 FROM: Mapping[str, int] = {
     "a_reset_is_not_noticed": 10,
     "a_checkpoint_does_not_look_where_the_group_is": 70,
-    "checkpoints_do_not_fence_each_other": 760,
+    "checkpoints_do_not_fence_each_other": 4030,
     "nobody_looks_after_a_failure": 10,
     "leases_are_ignored": 20,
     "pieces_of_a_run_before_are_not_fenced": 420,
