@@ -37,9 +37,8 @@ class Job(Document):
     """After the deadline, whoever looks after others waits so long for them: the supervisor of a worker, before it
     ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times. User
     code beside the handling of records has as long, where its limit is not above that."""
-    committed: Mapping[int, int] = field(default_factory=dict)
-    """Where checkpoints have taken the group that the run works in, beyond the plan's start, when the attempt began:
-    nothing below is done once more."""
+    checkpointed: tuple[int, ...] = ()
+    """The partitions in which a checkpoint has come to more than the plan knows of: it is not done once more."""
 
     @property
     def output_topic(self) -> str:

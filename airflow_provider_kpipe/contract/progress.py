@@ -172,7 +172,8 @@ class PartitionProgress:
         return cls(planned, planned.start, Counts(), started=False, reason=reason, ended="revoked")
 
     def with_done(self, done: Spans) -> PartitionProgress:
-        return dataclasses.replace(self, done=done)
+        """The same, where earlier runs have completed these spans too."""
+        return dataclasses.replace(self, done=CompletedOffsets(-1, (*self.done, *done)).beyond)
 
     @property
     def all_counts(self) -> Counts:

@@ -77,7 +77,7 @@ def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target 
         return target if target.offset > committed or target.mark.beyond != known else None
     # A range with nothing in it is read: the next plan must not begin at a later end.
     followed = not progress.started and facts.current is not None and facts.current.offset >= planned.start
-    if not (progress.next_offset > planned.start or progress.complete or followed):
+    if not (progress.next_offset > planned.start or progress.beyond or progress.complete or followed):
         return None
     return _target(plan, progress, planned.group_origin, facts)
 

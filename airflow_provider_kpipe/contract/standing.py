@@ -13,17 +13,15 @@ and the topic's id. Three rules follow from it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span, Spans
-from airflow_provider_kpipe.contract.lease import NO_LEASE, Lease
-from airflow_provider_kpipe.contract.offsets import NO_EPOCH, PartitionRange
+from airflow_provider_kpipe.contract.lease import NO_LEASE
+from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.progress import StoredProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +33,11 @@ class Held:
     leader_epoch: int = NO_EPOCH
     metadata: str = ""
     """The text that the mark was read from, or that somebody else has put there."""
+
+    @property
+    def beyond(self) -> Spans:
+        """Spans above the offset that a checkpoint has told of."""
+        return self.mark.beyond if self.mark else ()
 
     def is_of(self, topic_id: str) -> bool:
         """Tell a commit of a checkpoint to the topic with this id."""
@@ -202,120 +205,3 @@ def _add(completed: CompletedOffsets, spans: Iterable[Iterable[int]]) -> None:
 def completed_in_pieces(topic_id: str, origin: Origin, held: Iterable[tuple[int, StoredProgress]]) -> list[Span]:
     """Say which spans the pieces of any run have completed that counts within the origin."""
     return [(each.start, stored) for stored, each in held if each.is_in(topic_id, origin) and stored > each.start]
-
-
-def take_on(
-    planned: PartitionRange,
-    plan: Plan,
-    lease: Lease,
-    found: Stored | None,
-    committed: int | None = None,
-) -> PartitionProgress:
-    """Decide where a worker resumes a range: where its run has stored, or another one that it follows.
-
-    Where a later lease is on the partition, it is revoked: its owner has fenced us, or is about to.
-
-    :param committed: where a checkpoint of the same origin has taken the group that the run works in
-    """
-    if found is None or found.progress.topic_id != plan.topic_id:
-        return _from_group(planned, committed)
-    if found.progress.lease > lease:
-        return PartitionProgress.revoked(planned, found.progress.run_key)
-    if found.progress.is_of(plan.run_key, plan.number):
-        return _own(planned, found, committed)
-    if found.progress.origin != planned.origin:
-        return _from_group(planned, committed)
-    completed = CompletedOffsets(planned.start, [(planned.start, _at_least(found.offset, planned, committed))])
-    _add(completed, (*found.pieces, *found.progress.done))
-    started = completed.highest_completed >= planned.start
-    return PartitionProgress(
-        planned,
-        completed.next_offset,
-        Counts(),
-        started=started,
-        took_over=found.progress.run_key,
-        inherited=_inherited(planned, found, committed),
-        done=((planned.start, completed.next_offset), *completed.beyond) if started else (),
-    )
-
-
-def _inherited(planned: PartitionRange, found: Stored, committed: int | None) -> Counts:
-    """Take over the counts that the other run's checkpoint has not told of."""
-    if is_published(planned, found.offset, committed):
-        return Counts()
-    return found.progress.counts + found.progress.inherited
-
-
-def is_published(planned: PartitionRange, offset: int, committed: int | None) -> bool:
-    """Tell whether a checkpoint has come to an offset, before the plan or after it."""
-    return max(-1 if each is None else each for each in (planned.committed, committed)) >= offset
-
-
-def _own(planned: PartitionRange, found: Stored, committed: int | None) -> PartitionProgress:
-    progress = found.progress
-    return PartitionProgress(
-        planned,
-        _at_least(found.offset, planned, committed),
-        progress.counts,
-        reason=progress.reason and cleaned(progress.reason),
-        ended=progress.ended,
-        took_over=progress.took_over,
-        inherited=progress.inherited,
-        done=progress.done,
-        seconds=progress.seconds,
-    )
-
-
-def is_superseded(planned: PartitionRange, plan: Plan, checkpoints: Iterable[Held]) -> bool:
-    """Tell a plan from before somebody moved the group, where a newer run has gone on from there and was published."""
-    marks = [held.mark for held in checkpoints if held.mark is not None and held.is_of(plan.topic_id)]
-    return any(mark.number > plan.number and mark.origin != planned.origin for mark in marks)
-
-
-def committed_beyond(plan: Plan, checkpoints: Mapping[int, Iterable[Held]]) -> dict[int, Held]:
-    """Say where checkpoints of the same origin have taken the group that a run works in, beyond the plan's start.
-
-    :param checkpoints: what the group holds, and what they remember of it, also where somebody has moved it since
-    """
-    found: dict[int, Held] = {}
-    for planned in plan.ranges:
-        ours = [each for each in checkpoints.get(planned.partition, ()) if each.is_in(plan.topic_id, planned.origin)]
-        furthest = max(ours, key=lambda held: held.offset, default=None)
-        if furthest is not None and furthest.offset > planned.start:
-            found[planned.partition] = furthest
-    return found
-
-
-def is_of_another_pipeline(planned: PartitionRange, plan: Plan, found: Stored) -> bool:
-    """Tell progress of a pipeline that reads for the same group: each of the two would read a part of the records."""
-    owner = found.progress.owner
-    return found.progress.is_in(plan.topic_id, planned.origin) and owner not in ("", plan.owner)
-
-
-def _at_least(stored: int, planned: PartitionRange, committed: int | None) -> int:
-    """Pass over what a checkpoint has published: a range that is done is not done once more."""
-    return stored if committed is None else max(stored, min(committed, planned.end))
-
-
-def _from_group(planned: PartitionRange, committed: int | None) -> PartitionProgress:
-    """Resume where the plan's group stands, if nothing is stored: progress is forgotten after a week."""
-    if committed is None or committed <= planned.start:
-        return PartitionProgress.not_started(planned)
-    return PartitionProgress(planned, min(committed, planned.end), Counts(), started=False)
-
-
-def progress_of(
-    planned: PartitionRange, plan: Plan, found: Stored | None, committed: int | None = None
-) -> PartitionProgress:
-    """Read what is stored as progress of a plan's run; of another run's, only that it is newer counts."""
-    if found is None or found.progress.topic_id != plan.topic_id:
-        return _from_group(planned, committed)
-    if found.progress.is_of(plan.run_key, plan.number):
-        return _own(planned, found, committed)
-    if found.progress.lease.plan <= plan.number:
-        return _from_group(planned, committed)
-    overtaken = PartitionProgress.revoked(planned, found.progress.run_key)
-    if found.progress.origin == planned.origin and found.progress.start >= planned.end:
-        # The newer run begins behind this one's range: it was complete by then.
-        return replace(overtaken, next_offset=planned.end, reason=None)
-    return overtaken

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.standing import Held, committed_beyond, is_superseded
+from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded
+from airflow_provider_kpipe.contract.standing import Held
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.sequence import draw_number
@@ -19,8 +20,8 @@ class Attempt:
     """One attempt: a later one has a higher number."""
 
     number: int
-    committed: Mapping[int, int]
-    """Where the group that the run works in stands, in the partitions in which that is beyond the plan's start."""
+    checkpointed: tuple[int, ...]
+    """The partitions in which a checkpoint has come to more than the plan knows of."""
 
 
 def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
@@ -43,7 +44,7 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
     further = committed_beyond(plan, checkpoints)
     _check_not_truncated(positions, plan, further)
     number = draw_number(settings, plan.working_group, plan.topic, above=highest)
-    return Attempt(number, {partition: held.offset for partition, held in further.items()})
+    return Attempt(number, tuple(further))
 
 
 def _highest_number(positions: Positions, plan: Plan) -> int:

@@ -26,7 +26,8 @@ from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
-from airflow_provider_kpipe.contract.standing import Held, Stored, committed_beyond, progress_of
+from airflow_provider_kpipe.contract.resuming import committed_beyond, progress_of
+from airflow_provider_kpipe.contract.standing import Held, Stored
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
@@ -157,10 +158,10 @@ class Positions:
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
         """How far the run of a plan has come, in the order of its ranges."""
-        stored, committed = self._stored_by_slot(plan), self.committed_beyond(plan)
+        stored, reached = self._stored_by_slot(plan), committed_beyond(plan, self.checkpoints(plan))
         found = []
         for planned in plan.ranges:
-            at = committed.get(planned.partition)
+            at = reached.get(planned.partition)
             whole = progress_of(planned, plan, stored[0].get(planned.partition), at)
             if whole.ended != "revoked" and (planned.cuts or whole.done or planned.done):
                 pieces = [
@@ -169,10 +170,6 @@ class Positions:
                 whole = PartitionProgress.of_pieces(planned, pieces)
             found.append(whole)
         return found
-
-    def committed_beyond(self, plan: Plan) -> dict[int, int]:
-        """Where checkpoints have taken the group that the run works in, beyond the plan's start."""
-        return {each: at.offset for each, at in committed_beyond(plan, self.checkpoints(plan)).items()}
 
     def checkpoints(self, plan: Plan) -> dict[int, list[Held]]:
         """What the group that the run works in holds for the plan's partitions, and what checkpoints remember of it."""

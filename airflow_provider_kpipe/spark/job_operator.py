@@ -71,7 +71,9 @@ class SparkJobOperator(BaseOperator):
         """Begin an attempt at a plan's run. It takes over from the attempts before it, wherever they are."""
         attempt = begin_attempt(KpipeHook(source_conn_id).get_conn(), plan)
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time
-        return Job(pipeline, plan, attempt.number, committed=attempt.committed, deadline=deadline, redrive=redrive)
+        return Job(
+            pipeline, plan, attempt.number, checkpointed=attempt.checkpointed, deadline=deadline, redrive=redrive
+        )
 
     def job_run(self, job: Job, source_conn_id: str, written_topics: Sequence[str]) -> JobRun:
         """The run of a job that reads over one connection, and writes these topics over the destination's."""

@@ -15,15 +15,10 @@ from airflow_provider_kpipe.contract.details import fit, with_details
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.metadata import most_spans
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, Pieces, StoredProgress
-from airflow_provider_kpipe.contract.standing import (
-    Stored,
-    completed_in_pieces,
-    is_of_another_pipeline,
-    is_published,
-    progress_of,
-    take_on,
-)
+from airflow_provider_kpipe.contract.resuming import is_of_another_pipeline, is_published, progress_of, take_on
+from airflow_provider_kpipe.contract.standing import Stored, completed_in_pieces
 from airflow_provider_kpipe.contract.strict_json import DocumentError
+from kpipe_engine.checkpoints import Checkpoints
 from kpipe_engine.clients import ANSWER_SECONDS, group_reader, let_go
 from kpipe_engine.details_group import DetailsGroup
 from kpipe_engine.errors import needing
@@ -48,7 +43,7 @@ class Ownership:
     def __init__(self, job: Job, task: int, slot: int, source: Source, settings: KafkaSettings) -> None:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
-        self._committed = job.committed
+        self._checkpointed = frozenset(job.checkpointed)
         self._told: set[int] = set()
         self._source, self._settings = source, settings
 
@@ -57,17 +52,19 @@ class Ownership:
 
         Those that a run before had in pieces are to be looked at again once our lease is there.
         """
-        held = self._held([lane.partition for lane in lanes], self._slot)
+        partitions = [lane.partition for lane in lanes]
+        held = self._held(partitions, self._slot)
+        checkpoints = Checkpoints(self._settings.source, self._plan, partitions)
         if self._slot == 0:
             for lane in lanes:
                 with _left_if_unreadable(lane):
-                    self._first(lane, self._stored(held[lane.partition], self._slot))
+                    self._first(lane, self._stored(held[lane.partition], self._slot), checkpoints)
             return [lane for lane in lanes if lane.is_ours and lane.unsettled]
-        claims = self._held([lane.partition for lane in lanes], 0)
+        claims = self._held(partitions, 0)
         for lane in lanes:
             with _left_if_unreadable(lane):
-                found = self._stored(held[lane.partition], self._slot)
-                lane.go_on(self._further(lane, found, _stored_in(claims[lane.partition])))
+                found, claim = self._stored(held[lane.partition], self._slot), _stored_in(claims[lane.partition])
+                lane.go_on(self._further(lane, found, claim, checkpoints))
             self._stop_if_crowded(lane)
         return []
 
@@ -109,7 +106,7 @@ class Ownership:
                 positions.details.append(TopicPartition(*where, fitted.details))
         return positions
 
-    def _first(self, lane: Lane, found: Stored | None) -> None:
+    def _first(self, lane: Lane, found: Stored | None, checkpoints: Checkpoints) -> None:
         unsettled = None
         if found is not None and is_of_another_pipeline(lane.range, self._plan, found):
             lane.leave(
@@ -117,15 +114,27 @@ class Ownership:
                 f"{found.progress.owner!r}, and this one is {self._plan.owner!r}: give it a group_id of its own"
             )
             return
+        reached = None
+        if self._is_checkpointed(lane) or self._may_be_told(lane, found):
+            reached = checkpoints.reached(lane.partition)
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
             pieces = self._pieces(lane, unsettled) if unsettled else []
-            if is_published(lane.range, found.offset, self._committed.get(lane.partition)):
+            if is_published(lane.range, found.offset, reached):
                 self._told.add(lane.partition)
             found = replace(found, pieces=tuple(self._completed(lane, pieces)))
-        committed = self._committed.get(lane.partition)
-        lane.go_on(take_on(lane.range, self._plan, self._lease, found, committed), unsettled)
+        lane.go_on(take_on(lane.range, self._plan, self._lease, found, reached), unsettled)
         self._stop_if_crowded(lane)
+
+    def _is_checkpointed(self, lane: Lane) -> bool:
+        return lane.partition in self._checkpointed
+
+    def _may_be_told(self, lane: Lane, found: Stored | None) -> bool:
+        """Whether another run's checkpoint may have come since our attempt began, and may have told of its counts."""
+        if found is None or not found.progress.is_in(self._plan.topic_id, lane.range.origin):
+            return False
+        is_own = found.progress.is_of(self._plan.run_key, self._plan.number)
+        return not (is_own or is_published(lane.range, found.offset))
 
     def _stop_if_crowded(self, lane: Lane) -> None:
         """The plan left room for what its pieces leave behind. A run that was at work beside it may have taken it."""
@@ -145,10 +154,13 @@ class Ownership:
             return None
         return Pieces(found.number, found.pieces)
 
-    def _further(self, lane: Lane, found: Stored | None, claim: Stored | None) -> PartitionProgress:
+    def _further(
+        self, lane: Lane, found: Stored | None, claim: Stored | None, checkpoints: Checkpoints
+    ) -> PartitionProgress:
         if not self._is_claimed(claim) or self._is_later(found):
             return PartitionProgress.revoked(lane.range, claim.progress.run_key if claim else "that nobody knows")
-        progress = progress_of(lane.range, self._plan, found, self._committed.get(lane.partition))
+        reached = checkpoints.reached(lane.partition) if self._is_checkpointed(lane) else None
+        progress = progress_of(lane.range, self._plan, found, reached)
         return progress.with_done(claim.progress.done if claim else ())
 
     def _is_later(self, found: Stored | None) -> bool:

@@ -70,6 +70,25 @@ def test_a_newer_run_takes_over(broker: SandboxBroker, delivery: Delivery, plann
 
 
 @both_deliveries
+def test_a_newer_run_takes_over_what_a_checkpoint_has_told_of_in_between(
+    broker: SandboxBroker, delivery: Delivery
+) -> None:
+    """Its attempt began before the older run had stored anything."""
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery)
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    older = bench.plan("older")
+    fill(bench.bootstrap, bench.topic, numbered(20, start=40))
+    newer = bench.plan("newer")
+    begun = bench.attempt(newer)
+    bench.work(older)
+    checkpoints = [bench.checkpoint(older)]
+    bench.work(newer, job=begun)
+    checkpoints.append(bench.checkpoint(newer))
+    assert [each.totals.read for each in checkpoints] == [40, 20]
+    assert ids(bench) == list(range(60))
+
+
+@both_deliveries
 def test_a_chain_of_runs_takes_over(broker: SandboxBroker, delivery: Delivery) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60))

@@ -291,6 +291,30 @@ def test_so_is_one_where_somebody_has_reset_the_group_since(broker: SandboxBroke
     assert ids(bench) == [*range(10), *range(6, 10)]
 
 
+def test_so_is_what_pieces_have_done_whose_progress_has_expired(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint of a run that stopped half-way has told of it above the offset of the group."""
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
+    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    plan = bench.plan(run_key="one")
+    slots = range(len(plan.ranges[0].pieces))
+    job = bench.claim(plan)
+    for slot in slots[2:]:
+        bench.piece(job, slot, task=slot + 1).run()
+    bench.checkpoint(plan)
+    assert at(bench) == {0: 0}
+    for slot in (0, *slots[2:]):
+        delete_group(bench, progress_group_of(bench.pipeline.group, slot))
+    again = bench.claim(plan)
+    for slot in slots:
+        bench.piece(again, slot, task=slot + 1).run()
+    assert sorted(ids(bench)) == list(range(40))
+    assert bench.checkpoint(plan).complete
+    assert at(bench) == {0: 40}
+
+
 def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginning(
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract import publishing, standing
+from airflow_provider_kpipe.contract import publishing, resuming
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts
@@ -62,7 +62,7 @@ def nobody_looks_after_a_failure(patch: pytest.MonkeyPatch) -> None:
 
 
 def counts_of_a_run_before_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(standing, "_inherited", lambda *_: Counts())
+    patch.setattr(resuming, "_inherited", lambda *_: Counts())
 
 
 def what_is_redriven_is_not_written_down(patch: pytest.MonkeyPatch) -> None:

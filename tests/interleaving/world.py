@@ -193,8 +193,8 @@ class World:
                 said = f"an attempt of {plan.run_key} was refused, and nobody has moved the group: {refused}"
                 self.model.flag(REFUSED.broken(said))
             return []
-        job = Job(order.pipeline, plan, begun.number, redrive=order.redrive, committed=dict(begun.committed))
-        self.note(f"attempt {begun.number} of {plan.run_key}, the group beyond its start: {dict(begun.committed)}")
+        job = Job(order.pipeline, plan, begun.number, redrive=order.redrive, checkpointed=begun.checkpointed)
+        self.note(f"attempt {begun.number} of {plan.run_key}, checkpoints beyond its start: {begun.checkpointed}")
         for planned in plan.pending:
             if planned.cuts:
                 claim = self._hand(job, planned.pieces[:1], 0, trap)

@@ -99,7 +99,7 @@ REDRIVE = Redrive(
 DOCUMENTS: tuple[Document, ...] = (
     PIPELINE,
     PLAN,
-    Job(PIPELINE, PLAN, 13, 1_769_860_800.5, REDRIVE, 30.5, {0: 17}),
+    Job(PIPELINE, PLAN, 13, 1_769_860_800.5, REDRIVE, 30.5, (0, 17)),
     KafkaSettings({"linger.ms": "5"}, {"acks": "all"}, {"url": "http://one"}, {"url": "http://two"}),
     StoredProgress(
         run_key="dag/run/plan",

@@ -111,7 +111,7 @@ class Bench:
         """Begin an attempt of its own, as the run task does."""
         pipeline = redriving(self.pipeline) if redrive else self.pipeline
         begun = begin_attempt(self.settings, plan)
-        return Job(pipeline, plan, begun.number, redrive=redrive, committed=begun.committed, **options)
+        return Job(pipeline, plan, begun.number, redrive=redrive, checkpointed=begun.checkpointed, **options)
 
     def worker(
         self,

@@ -23,15 +23,8 @@ from airflow_provider_kpipe.contract.offsets import Committed, Explicit, Partiti
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
 from airflow_provider_kpipe.contract.publishing import MovedError, is_untouched, target_of
-from airflow_provider_kpipe.contract.standing import (
-    Held,
-    Stored,
-    committed_beyond,
-    is_superseded,
-    progress_of,
-    standing_of,
-    take_on,
-)
+from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded, progress_of, take_on
+from airflow_provider_kpipe.contract.standing import Held, Stored, standing_of
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planning, truncation
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
@@ -277,10 +270,10 @@ class Partitions(RuleBasedStateMachine):
         """None where the topic is gone that was planned against."""
         return self.topic.logs[worker.range.partition] if worker.plan.topic_id == self.topic.id else None
 
-    def _committed_beyond(self, plan: Plan, planned: PartitionRange) -> int | None:
+    def _committed_beyond(self, plan: Plan, planned: PartitionRange) -> Held | None:
         group = self.topic.logs[planned.partition].group(plan.working_group)
         held = committed_beyond(replace(plan, ranges=(planned,)), {planned.partition: group.checkpoints})
-        return held[planned.partition].offset if held else None
+        return held.get(planned.partition)
 
     def _store(self, worker: Worker, progress: PartitionProgress) -> bool:
         """In a transaction of the partition's writer: whoever opened it last has fenced the others."""

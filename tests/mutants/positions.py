@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutation import ENGINE, PACKAGE, Mutation
 
 STANDING = f"{PACKAGE}/contract/standing.py"
+RESUMING = f"{PACKAGE}/contract/resuming.py"
 PUBLISHING = f"{PACKAGE}/contract/publishing.py"
 PLANNER = f"{PACKAGE}/kafka/planner.py"
 COMMITTER = f"{PACKAGE}/kafka/committer.py"
@@ -13,6 +14,7 @@ OWNERSHIP = f"{ENGINE}/ownership.py"
 
 MACHINE = "tests/unit/contract/test_standing_machine.py"
 PURE = "tests/unit/contract/test_standing.py"
+RESUMED = "tests/unit/contract/test_resuming.py"
 PUBLISHED = "tests/unit/contract/test_publishing.py"
 PLANNED = "tests/unit/kafka/test_planner.py"
 COMMITTED = "tests/broker/test_committer.py"
@@ -115,24 +117,38 @@ MUTATIONS = (
     ),
     Mutation(
         "take on: a newer run is not heeded",
-        STANDING,
+        RESUMING,
         "if found.progress.lease > lease:",
         "if found.progress.lease < lease:",
-        PURE,
+        RESUMED,
     ),
     Mutation(
         "take on: what was stored before a reset is gone on from",
-        STANDING,
-        "    if found.progress.origin != planned.origin:\n        return _from_group(planned, committed)\n",
+        RESUMING,
+        "    if found.progress.origin != planned.origin:\n        return _from_group(planned, reached)\n",
         "",
-        PURE,
+        RESUMED,
     ),
     Mutation(
         "take on: a run that was done is done once more when its progress has expired",
-        STANDING,
-        "    if committed is None or committed <= planned.start:\n",
-        "    if True:\n",
-        PURE,
+        RESUMING,
+        "    next_offset = _at_least(planned.start, planned, reached)\n",
+        "    next_offset = planned.start\n",
+        RESUMED,
+    ),
+    Mutation(
+        "take on: what pieces had done is done once more when the progress has expired",
+        RESUMING,
+        "next_offset=next_offset, done=_beyond(reached))",
+        "next_offset=next_offset)",
+        "tests/broker/test_standing.py -k done_whose_progress_has_expired",
+    ),
+    Mutation(
+        "take on: counts are told again that a checkpoint has told of in between",
+        "spark_jobs/kpipe_engine/ownership.py",
+        "if self._is_checkpointed(lane) or self._may_be_told(lane, found):",
+        "if self._is_checkpointed(lane):",
+        "tests/broker/test_counts.py -k told_of_in_between",
     ),
     Mutation(
         "take on: a run that was done is done once more where the group was reset since",
@@ -143,17 +159,17 @@ MUTATIONS = (
     ),
     Mutation(
         "attempt: a run from before a reset goes on once the group was reset again",
-        STANDING,
+        RESUMING,
         "return any(mark.number > plan.number and mark.origin != planned.origin for mark in marks)",
         "return False",
         "tests/unit/contract/test_standing_machine.py",
     ),
     Mutation(
         "progress: a newer run that begins behind the range leaves it unfinished",
-        STANDING,
+        RESUMING,
         "found.progress.start >= planned.end:",
         "found.progress.start > planned.end:",
-        PURE,
+        RESUMED,
     ),
     Mutation(
         "held offsets: what a plan was not told of a partition is taken for nothing",

@@ -22,7 +22,10 @@ FIRST_SEED = 1_000_000
 NOTICED, ALIVE = 1, 0
 
 SIMULATED = (
-    *(f"{PACKAGE}/contract/{name}.py" for name in ("standing", "publishing", "completed_offsets", "open_writers")),
+    *(
+        f"{PACKAGE}/contract/{name}.py"
+        for name in ("standing", "resuming", "publishing", "completed_offsets", "open_writers")
+    ),
     *(f"{PACKAGE}/contract/{name}.py" for name in ("plan", "kafka_names", "redrive", "offsets")),
     *(f"{PACKAGE}/kafka/{name}.py" for name in ("planner", "committer", "offset_transaction", "sequence")),
     *(f"{PACKAGE}/kafka/{name}.py" for name in ("positions", "held_offsets", "attempts", "transactions")),

@@ -4,5 +4,7 @@ from __future__ import annotations
 
 TOLD_OF = "what pieces had completed above a group that stayed where it was, was forgotten with the progress of its run"
 
-SEEDS: dict[int, str] = {902209: TOLD_OF, 904357: TOLD_OF, 911298: TOLD_OF}
+CLEARED = "what pieces had completed was written again by their run, cleared after its progress had expired"
+
+SEEDS: dict[int, str] = {902209: TOLD_OF, 904357: TOLD_OF, 911298: TOLD_OF, 4316: CLEARED}
 """With what was wrong."""

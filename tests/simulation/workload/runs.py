@@ -132,8 +132,8 @@ class DagRun:
         deadline = None
         if not world.is_final and rnd.random() < 0.08:
             deadline = VirtualTime.time() + rnd.choice((0.05, 0.3, 30.0))
-        job = Job(order.pipeline, plan, begun.number, deadline, order.redrive, committed=dict(begun.committed))
-        world.log("ATTEMPT", name, job.attempt, dict(begun.committed))
+        job = Job(order.pipeline, plan, begun.number, deadline, order.redrive, checkpointed=begun.checkpointed)
+        world.log("ATTEMPT", name, job.attempt, list(begun.checkpointed))
         self.end_open(name, plan)
         if not world.in_airflow(f"{name} claim", "claim", lambda: self.claim(job), 1):
             return False

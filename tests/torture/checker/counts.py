@@ -152,7 +152,8 @@ class Counts:
     def _in_all(self) -> Iterator[Anomaly]:
         """In exactly once, checkpoints of live runs tell of no record twice.
 
-        A run that is begun before the checkpoint of an earlier one has come inherits its counts, and then both tell.
+        A run that takes a partition on while the checkpoint of an earlier one is under way inherits counts that it
+        tells of, and so does one that takes over from a run which has gone on after its checkpoint.
         """
         if not self.pipeline.declared.exactly_once or self.tally.blamed:
             return

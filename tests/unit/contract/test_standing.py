@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
-from airflow_provider_kpipe.contract.standing import Facts, Held, Stored, progress_of, standing_of, take_on
+from airflow_provider_kpipe.contract.standing import Facts, Held, Stored, standing_of
 
 TOPIC = "abc"
 ORIGIN = Origin(3, 10)
@@ -73,36 +73,3 @@ def test_a_run_in_a_group_that_no_checkpoint_has_come_to_is_followed() -> None:
 def test_a_topic_that_was_recreated_is_another_one(facts: dict[str, Any]) -> None:
     found = standing_of(Facts(TOPIC, marked(40, topic_id="gone"), **facts))
     assert (found.next_offset, found.recreated, found.known) == (None, True, 40)
-
-
-def test_a_newer_lease_revokes_an_older_one() -> None:
-    found = take_on(RANGE, PLAN, LEASE, stored(70, lease=Lease(3, 1, 0), run_key="run-3"))
-    assert (found.ended, found.started) == ("revoked", False)
-    assert "run run-3 took the partition over" in str(found.reason)
-
-
-def test_a_run_goes_on_from_the_one_that_it_follows() -> None:
-    found = take_on(RANGE, PLAN, LEASE, stored(70))
-    assert (found.next_offset, found.took_over, found.done) == (70, "run-1", ((40, 70),))
-    assert found.inherited == Counts(read=5)
-
-
-def test_and_from_where_its_own_attempt_before_has_stored() -> None:
-    found = take_on(RANGE, PLAN, LEASE, stored(70, run_key="run-2", number=2, lease=Lease(2, 6, 4)))
-    assert (found.next_offset, found.counts, found.took_over) == (70, Counts(read=5), None)
-
-
-def test_but_not_from_one_of_a_time_before_a_reset() -> None:
-    found = take_on(RANGE, PLAN, LEASE, stored(70, origin=Origin(2, 0)))
-    assert (found.next_offset, found.started, found.took_over) == (40, False, None)
-
-
-@pytest.mark.parametrize(("committed", "goes_on_at"), [(None, 40), (40, 40), (70, 70), (500, 100)])
-def test_where_nothing_is_stored_any_more_the_group_says_what_is_done(committed: int | None, goes_on_at: int) -> None:
-    assert take_on(RANGE, PLAN, LEASE, None, committed).next_offset == goes_on_at
-
-
-@pytest.mark.parametrize(("start", "complete"), [(90, False), (100, True)])
-def test_a_newer_run_that_begins_behind_the_range_found_it_complete(start: int, complete: bool) -> None:
-    found = progress_of(RANGE, PLAN, stored(120, number=3, start=start, end=200, lease=Lease(3, 9, 0)))
-    assert (found.ended, found.complete) == ("revoked", complete)
