@@ -239,9 +239,16 @@ MUTATIONS = (
     Mutation(
         "publishing: an empty partition of a new group stands nowhere",
         PUBLISHING,
-        "if not (progress.next_offset > planned.start or progress.complete or followed):",
-        "if not (progress.next_offset > planned.start or followed):",
+        "or progress.beyond or progress.complete or followed):",
+        "or progress.beyond or followed):",
         PUBLISHED,
+    ),
+    Mutation(
+        "publishing: what pieces have completed is not told of in a new group",
+        PUBLISHING,
+        "or progress.beyond or progress.complete or followed):",
+        "or progress.complete or followed):",
+        "tests/broker/test_standing.py -k done_whose_progress_has_expired",
     ),
     Mutation(
         "publishing: a backfill passes over what the group has not read",
