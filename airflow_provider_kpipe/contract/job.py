@@ -57,9 +57,6 @@ class Job(Document):
         return Lease(self.plan.number, self.attempt, task)
 
 
-DRIVER_GRACES, TASK_GRACES = 3, 4
-
-
 # What is on its way between fetching and acknowledging should stay in the processor's caches: batches of 1 MB made a
 # copy a fifth slower. The broker takes time for each: at half this size, works of all kinds were up to 5 % slower.
 BATCH_BYTES = 256_000

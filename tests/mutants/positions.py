@@ -165,6 +165,13 @@ MUTATIONS = (
         "tests/unit/contract/test_standing_machine.py",
     ),
     Mutation(
+        "transactional ids: a topic that grows gives its partitions other writers",
+        f"{PACKAGE}/contract/plan.py",
+        "return writer_id_of(self.working_group, self.topic, partition, slot)",
+        "return writer_id_of(self.working_group, self.topic, partition + self.topic_partitions, slot)",
+        "tests/broker/test_standing.py -k topic_that_grows",
+    ),
+    Mutation(
         "progress: a newer run that begins behind the range leaves it unfinished",
         RESUMING,
         "found.progress.start >= planned.end:",

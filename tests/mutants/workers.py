@@ -10,6 +10,20 @@ U = "tests/unit/engine"
 
 MUTATIONS = (
     Mutation(
+        "overdue: a worker that does not yield is waited for",
+        f"{E}/supervisor.py",
+        "is_overdue = time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))",
+        "is_overdue = False",
+        f"{B}/test_overdue_workers.py -k a_worker_that_does_not_yield",
+    ),
+    Mutation(
+        "overdue: the driver waits for tasks that hang",
+        f"{E}/overdue.py",
+        "        timer.start()\n",
+        "",
+        "tests/spark/test_overdue_job.py -k whose_tasks_hang",
+    ),
+    Mutation(
         "supervisor: a silent cluster gets all blocks",
         f"{E}/supervisor.py",
         "self._unanswered + 1 if clusters else 0",
