@@ -5,6 +5,13 @@ from __future__ import annotations
 TOLD_OF = "what pieces had completed above a group that stayed where it was, was forgotten with the progress of its run"
 
 CLEARED = "what pieces had completed was written again by their run, cleared after its progress had expired"
+ANNOUNCED = "a transaction that its worker had only announced when it died was taken for one that readers wait for"
 
-SEEDS: dict[int, str] = {902209: TOLD_OF, 904357: TOLD_OF, 911298: TOLD_OF, 4316: CLEARED}
+SEEDS: dict[int, str] = {
+    902209: TOLD_OF,
+    904357: TOLD_OF,
+    911298: TOLD_OF,
+    4316: CLEARED,
+    3625: ANNOUNCED,
+}
 """With what was wrong."""

@@ -100,6 +100,27 @@ def test_an_open_transaction_holds_readers_back_until_it_times_out(cluster: Clus
     assert raised.value.args[0].fatal()
 
 
+def test_a_transaction_that_was_only_announced_keeps_nobody_waiting(cluster: Cluster) -> None:
+    simulation, process = cluster.simulation, Process("writer")
+
+    def write() -> None:
+        producer = writer(cluster)
+        producer.begin_transaction()
+        # It stands still before each request: also that to the coordinator of the group, behind that of transactions.
+        simulation.fates = Fates(freeze=1.0)
+        producer.send_offsets_to_transaction([TopicPartition("t", 0, 7)], b"g")
+
+    def kill() -> None:
+        simulation.wait(lambda: bool(cluster.transactions.get("w").parts))
+        simulation.kill(process)
+
+    simulation.spawn(process, "writer", write)
+    simulation.spawn(Process("killer"), "killer", kill)
+    simulation.run()
+    left = cluster.transactions.get("w")
+    assert (left.state, left.holds_readers) == ("ongoing", False)
+
+
 def test_offsets_of_a_topic_that_is_deleted_are_forgotten(cluster: Cluster) -> None:
     cluster.reset("g", "t", {0: 5})
     old = cluster.topic("t").id
@@ -164,7 +185,8 @@ def test_what_dies_leaves_its_transaction_open(cluster: Cluster) -> None:
     simulation.run()
     assert writing.done
     assert not writing.succeeded
-    assert cluster.transactions.get("w").state == "ongoing"
+    left = cluster.transactions.get("w")
+    assert (left.state, left.holds_readers) == ("ongoing", True)
 
 
 def test_a_process_that_is_frozen_stands_still_with_all_its_threads(cluster: Cluster) -> None:

@@ -53,6 +53,9 @@ class Group:
     def are_pending(self, places: Iterable[Place]) -> bool:
         return bool(self.pending) and any(map(self.is_pending, places))
 
+    def is_held_by(self, producer: int) -> bool:
+        return bool(self.pending.get(producer))
+
     def take(self, producer: int, epoch: int, offsets: dict[Place, Held]) -> bool:
         """TxnOffsetCommit; False where a producer with a younger epoch was here."""
         if epoch < self._epochs.get(producer, -1):

@@ -75,6 +75,9 @@ class Log:
     def end_for(self, committed: bool) -> int:
         return self.stable_end if committed else len(self.entries)
 
+    def is_held_by(self, producer: int) -> bool:
+        return producer in self.open
+
     def append(self, rows: Iterable[Row], producer: int | None = None, epoch: int = 0) -> int | None:
         """Write records, of a transaction if a producer is named; the code of the refusal if they are refused."""
         part = None

@@ -16,6 +16,9 @@ LATE_NOW = 0.002
 class Written(Protocol):
     """A log, or a group: what a marker is written to."""
 
+    def is_held_by(self, producer: int) -> bool:
+        """Whether readers wait for the end of its transaction."""
+
     def mark(self, producer: int, epoch: int, commit: bool) -> None: ...
 
 
@@ -33,6 +36,11 @@ class Transaction:
     @property
     def is_ending(self) -> bool:
         return self.state in ("commit", "abort")
+
+    @property
+    def holds_readers(self) -> bool:
+        """Whether it is open, and somebody waits for its end: one that was only announced keeps nobody."""
+        return self.state == "ongoing" and any(part.is_held_by(self.producer) for part in self.parts)
 
     def is_of(self, epoch: int) -> bool:
         """Whether it is open, and that of a producer with this epoch."""

@@ -43,12 +43,12 @@ def drain(world: World, feeding: Task) -> None:
 
 
 def look_for_open(world: World) -> None:
-    """Where checkpoints end what is open, nothing is after one that nobody disturbed."""
+    """Where checkpoints end what is open, nothing that readers wait for is after one that nobody disturbed."""
     setup = world.script.setup
     if not (setup.exactly_once and setup.ends_open and is_left_alone(world)) or world.expired or world.made_anew:
         return
     for each in world.scene.cluster.transactions.by_id.values():
-        if each.state == "ongoing" and each.name.startswith(f"kpipe/{NAME}/{NAME}/"):
+        if each.holds_readers and each.name.startswith(f"kpipe/{NAME}/{NAME}/"):
             world.flag(DRAINED.broken(f"a transaction of {each.name} is open behind a checkpoint: readers wait for it"))
 
 
