@@ -119,6 +119,8 @@ class PublishedEvents(LoggedEvents):
 
 def without_events(job: Job) -> Job:
     """The same job, whose workers tell nobody: somebody else does."""
+    if not job.pipeline.partitions.emit_partition_execution_events:
+        return job
     scaling = dataclasses.replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)
     return dataclasses.replace(job, pipeline=dataclasses.replace(job.pipeline, partitions=scaling))
 
