@@ -20,6 +20,8 @@ from tests.promises.properties import (
     Anomaly,
 )
 
+NOTHING: Counter[int] = Counter()
+
 
 def check(model: Model, found: Found) -> list[Anomaly]:
     """Compare with what lies in the topics, and say all that is wrong."""
@@ -41,6 +43,8 @@ class Comparison:
             numbers.append(number)
         self.outputs = {key: Counter(numbers) for key, numbers in found.outputs.items()}
         self.letters = {key: Counter(numbers) for key, numbers in found.letters.items()}
+        self.fates = {number: model.fate(number) for number in found.source}
+        self.handled = {run.key: self.times_of(run) for run in model.runs.values()}
         self.published = {
             (moved.lineage, number)
             for moved in model.moved
@@ -66,15 +70,20 @@ class Comparison:
                 )
         yield from self.of_redrives()
 
+    def times_of(self, run: Run) -> dict[int, float]:
+        """How often a run has handled each record of which anything has come: one without outputs cannot be seen."""
+        outputs, letters = self.outputs.get(run.key, NOTHING), self.letters.get(run.key, NOTHING)
+        times: dict[int, float] = {}
+        for number in {*outputs, *letters}:
+            fate = self.model.fate(number)
+            times[number] = letters[number] if fate is None else outputs[number] / fate if fate else 0
+        return times
+
     def times(self, run: Run, number: int) -> float:
-        """How often a run has handled a record: a record without outputs cannot be seen."""
-        outputs = self.model.fate(number)
-        if outputs is None:
-            return self.letters.get(run.key, Counter())[number]
-        return self.outputs.get(run.key, Counter())[number] / outputs if outputs else 0
+        return self.handled[run.key].get(number, 0)
 
     def of_run(self, run: Run) -> Iterator[Anomaly]:
-        outputs, letters = self.outputs.get(run.key, Counter()), self.letters.get(run.key, Counter())
+        outputs, letters = self.outputs.get(run.key, NOTHING), self.letters.get(run.key, NOTHING)
         for number in sorted({*outputs, *letters}):
             partition, offset = self.found.source.get(number, (-1, -1))
             start, end = run.ranges.get(partition, (0, 0))
@@ -100,8 +109,9 @@ class Comparison:
             last[partition] = offset
 
     def of_lineage(self, lineage: Lineage) -> Iterator[Anomaly]:
+        runs = self.runs_of(lineage)
         for number in self.numbers(lineage.partition, 0, None):
-            by = {run.key: self.times(run, number) for run in self.runs_of(lineage)}
+            by = {run.key: self.times(run, number) for run in runs}
             if self.model.exactly_once and sum(by.values()) > 1:
                 shown = ", ".join(f"{key} {times:g}" for key, times in by.items() if times)
                 yield DOUBLED.broken(
@@ -192,14 +202,16 @@ class Comparison:
     def missing(self, lineage: Lineage | None, start: int, end: int | None, told: Told | None = None) -> Iterator[int]:
         """Numbers of records that nobody of the lineage has handled; without one, the run itself has to."""
         runs = self.runs_of(lineage) if lineage else [told.run] if told else []
+        handled = [self.handled[run.key] for run in runs]
         partition = lineage.partition if lineage else told.partition if told else 0
         for number in self.numbers(partition, start, end):
-            if self.model.fate(number) == 0 or (lineage, number) in self.published:
+            if self.fates[number] == 0 or any(times.get(number, 0) >= 1 for times in handled):
+                continue
+            if (lineage, number) in self.published:
                 continue
             if self.found.source[number][1] < self.model.left.get(partition, 0):
                 continue
-            if not any(self.times(run, number) >= 1 for run in runs):
-                yield number
+            yield number
 
     def runs_of(self, lineage: Lineage) -> list[Run]:
         return [
@@ -214,7 +226,7 @@ class Comparison:
         return numbers[bisect_left(offsets, start) : len(offsets) if end is None else bisect_left(offsets, end)]
 
     def sum_of(self, numbers: Sequence[int]) -> tuple[int, int, int, int]:
-        fates = [self.model.fate(number) for number in numbers]
+        fates = [self.fates[number] for number in numbers]
         return (
             len(fates),
             sum(each for each in fates if each),

@@ -11,7 +11,6 @@ import logging
 import sys
 import types
 import warnings
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -45,6 +44,8 @@ THREADED = (
     "kpipe_engine.yielding",
 )
 
+MOST_REMEMBERED = 5_000
+
 
 def inject() -> None:
     """Do it, once."""
@@ -63,6 +64,8 @@ def inject() -> None:
     _replace("airflow_provider_kpipe.kafka.cluster", wait=wait_for_answers)
     _replace("airflow_provider_kpipe.kafka.transactions", ThreadPoolExecutor=Executor)
     _replace("kpipe_engine.crews", ThreadPoolExecutor=Executor, asyncio=_with(asyncio, new_event_loop=VirtualLoop))
+    # It is shared across no fork here, and memory of the kernel's takes longer.
+    _replace("kpipe_engine.whereabouts", mmap=SimpleNamespace(mmap=lambda _, size: bytearray(size)))
     chance = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
     _replace("kpipe_engine.retry", random=chance)
     _remember_documents()
@@ -88,10 +91,21 @@ def _replace(name: str, **other: object) -> None:
 
 
 def _remember_documents() -> None:
-    """Read a text once: the same one is read many times in a schedule, and what it says does not change."""
+    """Read a text once: the same one is read many times in a schedule, and what it says does not change. Where it was
+    read is said only by an error, which nobody remembers."""
     document: Any = sys.modules["airflow_provider_kpipe.contract.strict_json"].Document
-    remembering: Any = lru_cache(maxsize=5_000)(document.read_text.__func__)
-    document.read_text = classmethod(remembering)
+    read = document.read_text.__func__
+    remembered: dict[tuple[Any, str], Any] = {}
+
+    def read_once(kind: Any, text: str | None, where: str = "") -> Any:
+        known = kind, text or ""
+        if known not in remembered:
+            if len(remembered) >= MOST_REMEMBERED:
+                remembered.clear()
+            remembered[known] = read(kind, text, where)
+        return remembered[known]
+
+    document.read_text = classmethod(read_once)
 
 
 def _with(module: types.ModuleType, **other: object) -> SimpleNamespace:

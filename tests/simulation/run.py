@@ -27,7 +27,7 @@ from tests.simulation.workload.episode import Result, play
 from tests.simulation.workload.script import draw
 
 RESULTS = ROOT / "tests" / "results" / "simulation.json"
-COLLECTED_EVERY = 50
+COLLECTED_EVERY = 100
 MOST_SHOWN = 10
 
 
@@ -35,6 +35,8 @@ def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False, diges
     """Run schedules until there are no more seeds, or time is up, or one has found something."""
     figures, begun = Figures(), time.process_time()
     gc.disable()
+    # What is there by now stays: it need not be looked through each time.
+    gc.freeze()
     # Coroutines whose process was killed are collected without an event loop.
     warnings.simplefilter("ignore", RuntimeWarning)
     sys.unraisablehook = lambda _: None
