@@ -16,8 +16,8 @@ import psutil
 
 from airflow_provider_kpipe.sandbox.airflow_api import AirflowApi, AirflowApiError
 from airflow_provider_kpipe.sandbox.airflow_settings import Connection, airflow_environment
-from airflow_provider_kpipe.sandbox.broker import free_ports
 from airflow_provider_kpipe.sandbox.errors import SandboxError
+from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sandbox.supervisor import PATIENCE_SECONDS, Programs
 
 _AIRFLOW = [sys.executable, "-m", "airflow"]

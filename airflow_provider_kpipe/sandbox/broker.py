@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from airflow_provider_kpipe.sandbox import process
 from airflow_provider_kpipe.sandbox.errors import SandboxError, tail
 from airflow_provider_kpipe.sandbox.jars import kafka_jars
 from airflow_provider_kpipe.sandbox.java import SMALL_JVM, Jvm, find_java, java_command
+from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sandbox.server_properties import NODE_ID, server_properties, to_text
 from airflow_provider_kpipe.sandbox.storage import format_storage, read_cluster_id
 
@@ -186,13 +186,3 @@ class SandboxBroker:
             f" {self._running().returncode}; its overrides are {self._overrides}."
             f" The end of its log:\n{self._log_tail()}"
         )
-
-
-def free_ports(count: int) -> tuple[int, ...]:
-    """Distinct loopback ports that nothing listens on."""
-    with contextlib.ExitStack() as stack:
-        # All are held until the last is bound, so none is given twice.
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return tuple(each.getsockname()[1] for each in sockets)

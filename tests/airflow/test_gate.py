@@ -24,7 +24,7 @@ from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.draining import look_at
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 

@@ -35,7 +35,7 @@ from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions
 from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 from kpipe_engine.clients import consumer_settings, log_error, reader_of
 from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.lone_fetch import fetch_alone

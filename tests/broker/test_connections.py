@@ -18,7 +18,7 @@ from airflow_provider_kpipe.exceptions import (
 )
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import create_topics
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 Connection = Callable[[SecureBroker], dict[str, str]]

@@ -18,7 +18,7 @@ from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 
 
 def test_an_unknown_topic_is_named(broker: SandboxBroker) -> None:

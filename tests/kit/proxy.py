@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 
 PRODUCE, END_TXN = 0, 26
 

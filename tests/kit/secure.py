@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 
 USER, OTHER_USER, PASSWORD = "kpipe", "kpipe-2", "the-right-one"
 

@@ -18,7 +18,7 @@ import psutil
 import yaml
 
 from airflow_provider_kpipe import die_with_parent
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 
 DOCKER = Path(__file__).parents[2] / "docker"
 START_SECONDS = 60.0

@@ -27,7 +27,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 
 HUSH = "hush-hush"
 

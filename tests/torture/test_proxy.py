@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 from tests.torture.proxy import END_TXN, HEAD, PRODUCE, Effect, Proxy, ProxyThread, Trouble
 
 

@@ -1,0 +1,46 @@
+"""Loopback ports for what is about to listen."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+from pathlib import Path
+
+_RANGE_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST, _LAST_BY_DEFAULT = 15_000, 32_767
+_MOST_TRIES = 1_000
+# Of its own: whoever makes chance the same for a test would have all processes try the same ports.
+_RANDOM = random.SystemRandom()
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Find distinct ports that nothing listens on, and that the system gives to no connection.
+
+    A Java takes seconds to come up, and a broker that was killed comes back to its port: a connection that got it in
+    between would keep it out, and a client that calls a broker which is gone could even reach itself there.
+    """
+    own = _below_connections()
+    with contextlib.ExitStack() as stack:
+        # All are held until the last is bound, so none is given twice.
+        sockets = []
+        # Where all are for connections, the system chooses.
+        for port in [*_RANDOM.sample(own, min(len(own), _MOST_TRIES)), *[0] * count]:
+            candidate = socket.socket()
+            try:
+                candidate.bind(("127.0.0.1", port))
+            except OSError:
+                candidate.close()
+                continue
+            sockets.append(stack.enter_context(candidate))
+            if len(sockets) == count:
+                break
+        return tuple(each.getsockname()[1] for each in sockets)
+
+
+def _below_connections() -> range:
+    try:
+        first = int(_RANGE_OF_CONNECTIONS.read_text().split()[0])
+    except OSError:  # only Linux has it
+        first = _LAST_BY_DEFAULT + 1
+    return range(_FIRST, first)
