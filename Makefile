@@ -9,9 +9,9 @@ TESTS := tests
 demo: $(READY)
 	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
 
-# In two processes: one waits for Airflow most of the time.
+# In four processes, for two cores: they wait most of the time, for Airflow, or for a broker that does not come back.
 test: $(READY)
-	$(PYTHON) -m pytest -n 2 $(TESTS)
+	$(PYTHON) -m pytest -n 4 $(TESTS)
 
 # Random schedules of runs, kills, resets and checkpoints, for so long, or the one of a seed.
 SECONDS := 600

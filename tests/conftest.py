@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+from distribution import InOneProcess, in_order
 from hypothesis import settings
-from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
@@ -19,19 +19,12 @@ settings.register_profile("kpipe", deadline=None)
 settings.load_profile("kpipe")
 
 
-class InOneProcess(LoadScopeScheduling):
-    """Tests that share an Airflow, a Spark, or an environment that takes a minute to build, run in one process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file, _, _ = nodeid.partition("::")
-        kind = file.split("/")[1]
-        if kind in ("airflow", "spark") and file != "tests/airflow/test_demo.py":
-            return kind
-        return file if kind == "packaging" else nodeid
-
-
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOneProcess:
     return InOneProcess(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = in_order(items)
 
 
 @pytest.fixture(scope="session")
