@@ -50,8 +50,13 @@ class Bench:
     ) -> Bench:
         """Topics of its own; `spec` goes into the pipeline, `source`, `destination`, `dead_letter` into theirs."""
         name = f"p{uuid.uuid4().hex[:8]}"
-        create_topics(bootstrap, name, partitions=partitions, config=topic_config)
-        create_topics(bootstrap, f"{name}.out", f"{name}.dead", partitions=spec.pop("outputs", partitions))
+        outputs = spec.pop("outputs", partitions)
+        alike = [f"{name}.out", f"{name}.dead"]
+        if outputs == partitions and not topic_config:
+            create_topics(bootstrap, name, *alike, partitions=partitions)
+        else:
+            create_topics(bootstrap, name, partitions=partitions, config=topic_config)
+            create_topics(bootstrap, *alike, partitions=outputs)
         dead_letter = spec.pop("dead_letter", {})
         # `partitions` is how many the topics have.
         scaling = spec.pop("scaling", PartitionScaling())
