@@ -8,7 +8,6 @@ import faulthandler
 import gc
 import json
 import os
-import resource
 import signal
 import sys
 import traceback
@@ -19,6 +18,7 @@ from typing import IO, Any
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.care import Care
+from kpipe_engine.memory_limit import limit_memory
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.silence import silent_clusters
 from kpipe_engine.whereabouts import Whereabouts
@@ -105,17 +105,9 @@ def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:
             score.write(FIRST_TO_GO)
     faulthandler.enable(trace, all_threads=False)
     faulthandler.register(TELL_WHERE, trace)
-    _limit_memory(job.pipeline.worker_memory_mb)
+    limit_memory(job.pipeline.worker_memory_mb)
     # Messages hold no cycles: looking for some every 700 of them took 8 % of a copy.
     gc.set_threshold(50_000, 20, 100)
-
-
-def _limit_memory(megabytes: int | None) -> None:
-    """What a process writes to. Its address space is no measure: threads and Arrow reserve much that they never use."""
-    _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    if megabytes is not None:
-        limit = megabytes * 1024 * 1024
-        resource.setrlimit(resource.RLIMIT_DATA, (limit if most == resource.RLIM_INFINITY else min(limit, most), most))
 
 
 def _leave(code: int) -> None:

@@ -17,6 +17,7 @@ from airflow_provider_kpipe.contract.kafka_names import stop_group_of
 from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_partition_of
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from kpipe_engine.clients import Settings, let_go, log_error
+from kpipe_engine.memory_limit import room_for_a_client
 
 log = logging.getLogger("kpipe")
 
@@ -79,7 +80,8 @@ class ListeningOrders(YieldOrders):
         if self._done.wait(FIRST_LOOK_SECONDS):
             return
         settings = connecting({**self._settings, "error_cb": log_error})
-        consumer = Consumer({**settings, "group.id": stop_group_of(self._job.plan.working_group)})
+        with room_for_a_client():
+            consumer = Consumer({**settings, "group.id": stop_group_of(self._job.plan.working_group)})
         asked = [TopicPartition(self._job.plan.topic, stop_partition_of(self._job.plan))]
         try:
             while not self._done.is_set() and self._asked is None:

@@ -16,6 +16,7 @@ from topics import Seen, Sent, committed, fill, read_all
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS, PARTITIONS = 4_000, 4
@@ -258,3 +259,20 @@ def test_a_choice_of_what_becomes_of_the_fault_that_kills_the_worker_too_stops_t
     assert "over this record the worker ended with exit code 3" in progress["reason"]
     assert "and what becomes of that fault (on_fault, or the mapper of the dead letter)" in progress["reason"]
     assert ids(read_all(bench.bootstrap, bench.output)) == [0, 1, 2]
+
+
+def test_a_request_to_stop_is_heard_beside_a_segment_that_has_taken_all_memory(broker: SandboxBroker) -> None:
+    """To hear of it takes a client, which is opened a second after the task has begun."""
+    bench = Bench.make(
+        broker.bootstrap_servers, segments=["deadly_kit:deadly"], chunk_records=5, worker_memory_mb=1_024
+    )
+    fill(bench.bootstrap, bench.topic, with_fates({2: "fill"}, count=20, partitions=1))
+    plan = bench.plan()
+    job = bench.attempt(plan)
+    request_stop(bench.settings, plan, job.attempt, "enough")
+
+    (done,), said = work_in_task(bench, plan, job=job)
+
+    assert (done["state"], done["reason"]) == ("yielded", "enough"), said
+    assert 3 <= done["stored"] < 20
+    assert ids(read_all(bench.bootstrap, bench.output)) == list(range(done["stored"]))

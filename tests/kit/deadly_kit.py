@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import mmap
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +23,34 @@ def fate_of(value: bytes) -> str:
     return str(json.loads(value).get("fate", ""))
 
 
+def eat_memory() -> None:
+    eaten = []
+    while True:
+        eaten.append(bytearray(64 * 1024 * 1024))
+
+
+def fill_memory() -> None:
+    """Take all memory but for a bit, for three seconds. It is only reserved: nothing is written there."""
+    taken = []
+    for size in (64 * 1024 * 1024, 1024 * 1024):
+        with suppress(OSError):
+            while True:
+                taken.append(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    # What runs needs some; a thread's stack is larger.
+    del taken[-4:]
+    time.sleep(3)
+
+
+DEEDS = {"eat": eat_memory, "fill": fill_memory}
+
+
 def meet(fate: str) -> None:
     if fate == "segfault":
         os.kill(os.getpid(), signal.SIGSEGV)
     elif fate == "exit":
         os._exit(3)
-    elif fate == "eat":
-        eaten = []
-        while True:
-            eaten.append(bytearray(64 * 1024 * 1024))
+    elif fate in DEEDS:
+        DEEDS[fate]()
     elif fate == "orphan":
         if os.fork():
             os._exit(3)

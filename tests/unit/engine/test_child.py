@@ -8,8 +8,8 @@ import pytest
 
 GIGABYTE_TOO_MANY = """
 import resource
-from kpipe_engine.child import _limit_memory
-_limit_memory({limit})
+from kpipe_engine.memory_limit import limit_memory
+limit_memory({limit})
 try:
     print(len(bytearray(2**30)))
 except MemoryError:
