@@ -11,14 +11,17 @@ from tests.soak.leftovers import GROUPS, TOPICS, Leftovers
 
 # The shell ends at once, and what it has started goes on without a parent.
 PLANTS = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 from pathlib import Path
 from tests.soak.leftovers import Leftovers
-from tests.soak.processes import adopt_orphans, tree
+from tests.soak.processes import adopt_orphans, described, tree
 folder = Path(sys.argv[1])
 adopt_orphans()
 if sys.argv[2] == "plant":
     subprocess.run(["sh", "-c", "sleep 987 >/dev/null 2>&1 &"], check=True)
+    # It is a shell, too, until it has become what it is to be.
+    while not any("(sleep" in described(pid) for pid, _ in tree(os.getpid())):
+        time.sleep(0.01)
     (folder / "tmp" / "spark-1").mkdir()
     (folder / "tmp" / "spark-1" / "block").write_text("left")
 leftovers = Leftovers(folder, patience=0)
