@@ -22,6 +22,8 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
 
 KIT = Path(__file__).parent
+# A job that is not through by then never will be.
+JOB_SECONDS = 300.0
 
 
 class RunningJob:
@@ -94,7 +96,7 @@ def run_job(
 ) -> tuple[int, str]:
     """Exit code and output of a job that is let alone."""
     with running_job(bench, plan, master, redrive, **environment) as job:
-        return job.wait(), job.output()
+        return job.wait(JOB_SECONDS), job.output()
 
 
 def end_transactions(bench: Bench, plan: Plan) -> None:
