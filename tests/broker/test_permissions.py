@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import ownership
 
+# All of the topic but the batch that is read next stays on the broker.
+FEW = {"queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "200"}
 both_deliveries = pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 seen_or_not = pytest.mark.parametrize("seen", [True, False], ids=["may be seen", "may not be seen"])
 
@@ -135,30 +138,44 @@ def test_the_ledger_of_a_redrive(strict_broker: SandboxBroker) -> None:
     assert_stopped_over(f"topic {made.redrive.ledger_topic!r}", *work(bench, made))
 
 
-LOST = ["the output", "the group of what is stored", "the transactional id"]
+LOST = ["the output", "the dead letters", "the source", "all of the source", "the group of what is stored"]
+LOST_BY = {"exactly_once": [*LOST, "the transactional id"], "at_least_once": LOST}
 
 
-@pytest.mark.parametrize(
-    ("delivery", "lost"), [*(("exactly_once", each) for each in LOST), *(("at_least_once", each) for each in LOST[:2])]
-)
+@pytest.mark.parametrize(("delivery", "lost"), [(each, lost) for each, some in LOST_BY.items() for lost in some])
 def test_what_is_taken_away_in_the_middle_of_a_run_stops_it_and_nothing_is_lost(
     strict_broker: SandboxBroker, delivery: Delivery, lost: str, tmp_path: Path
 ) -> None:
-    gate = tmp_path / "gate"
-    bench = Bench.make(strict_broker.bootstrap_servers, delivery=delivery, chunk_records=10, segments=[SEGMENT])
-    fill(bench.bootstrap, bench.topic, gated(numbered(40), 15, gate))
+    """Of the source, next to nothing is fetched ahead: otherwise the run might have all that it needs of it."""
+    gate, records = tmp_path / "gate", gated(numbered(40), 15, tmp_path / "gate")
+    segments = [SEGMENT, "faulty_kit:odd_ones_fail"]
+    made = Bench.make(
+        strict_broker.bootstrap_servers,
+        delivery=delivery,
+        chunk_records=10,
+        segments=segments,
+        max_dead_letter_ratio=None,
+    )
+    bench = replace(made, login=FEW)
+    fill(bench.bootstrap, bench.topic, records, **{"batch.num.messages": 5})
     plan = bench.plan()
     (writer,) = plan.transactional_ids
     kind, name = {
         "the output": (ResourceType.TOPIC, bench.output),
+        "the dead letters": (ResourceType.TOPIC, bench.dead),
+        "the source": (ResourceType.TOPIC, bench.topic),
+        "all of the source": (ResourceType.TOPIC, bench.topic),
         "the group of what is stored": (ResourceType.GROUP, plan.progress_group()),
         "the transactional id": (ResourceType.TRANSACTIONAL_ID, writer),
     }[lost]
     with in_the_middle(bench, plan, 10, gate) as working:
-        forbid(bench, kind, name, seen=True)
+        forbid(bench, kind, name, seen=lost != "all of the source")
 
     (progress,) = working.progress
-    assert (progress.state, progress.next_offset) == ("stopped", 10)
+    assert progress.state == "stopped"
+    # Where a transaction does not tie it to the rest, a chunk ends in front of the record that nobody may handle.
+    stored = {("at_least_once", "the dead letters"): [11], (delivery, "the source"): list(range(10, 40))}
+    assert progress.next_offset in stored.get((delivery, lost), [10]), progress.reason
     assert name in (progress.reason or "")
     assert "the connection's user may" in (progress.reason or "")
 
@@ -166,8 +183,6 @@ def test_what_is_taken_away_in_the_middle_of_a_run_stops_it_and_nothing_is_lost(
     (again,) = bench.work(plan)
     assert again.complete
     assert bench.checkpoint(plan).complete
-    found = sorted(json.loads(record.key or b"") for record in read_all(bench.bootstrap, bench.output))
-    if delivery == "exactly_once":
-        assert found == list(range(40))
-    else:
-        assert set(found) == set(range(40))
+    for topic, fates in ((bench.output, range(0, 40, 2)), (bench.dead, range(1, 40, 2))):
+        found = sorted(json.loads(record.key or b"") for record in read_all(bench.bootstrap, topic))
+        assert (found if delivery == "exactly_once" else sorted(set(found))) == list(fates), topic
