@@ -13,27 +13,15 @@ import psutil
 import pytest
 from jobs import wait_for
 from pipelines import Bench
+from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
 from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.airflow_api import DagRun
 from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
 
-# Slowly, these take longer than any test looks at them.
-RECORDS = 6_000
-GONE_SECONDS = 60
-RUN_SECONDS = 180
 LIVE_PROGRESS = r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters"
 
-SEGMENTS = """
-import time
-from pathlib import Path
-
-def slowly_at_first(record):
-    if not Path({hurry!r}).exists():
-        time.sleep(0.05)
-    return record
-"""
 DAG = """
 import json
 from pathlib import Path
@@ -76,10 +64,6 @@ def slow_run(
     return bench, run
 
 
-def stored(bench: Bench) -> int:
-    return committed(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic, 1).get(0, 0)
-
-
 def live_progress(run: DagRun) -> int:
     """The stored offset that the XCom of the run task shows; 0 as long as there is none."""
     shown = run.xcom("group.run", "progress")
@@ -88,15 +72,6 @@ def live_progress(run: DagRun) -> int:
     (partition,) = shown["partitions"]
     assert partition["state"] == "running"
     return int(partition["stored"])
-
-
-def job_of(bench: Bench) -> list[psutil.Process]:
-    """The driver's JVM and everything beneath it."""
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if f"kpipe {bench.pipeline.name}" in words and "org.apache.spark.deploy.SparkSubmit" in words:
-            return [process, *process.children(recursive=True)]
-    return []
 
 
 def test_marked_failed_by_hand_the_job_ends_and_its_prefix_is_committed(slow_run: tuple[Bench, DagRun]) -> None:

@@ -13,11 +13,11 @@ from typing import Any, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from wire import make_leaders
 
 from airflow_provider_kpipe.sandbox.ports import free_ports
 from tests.torture.node import Node
 from tests.torture.proxy import Proxy, ProxyThread
-from tests.torture.wire import make_leaders
 
 BROKERS = (1, 2, 3)
 CONTROLLER = 100

@@ -20,7 +20,7 @@ def make_leaders(address: str, replicas: Mapping[tuple[str, int], Sequence[int]]
 
 def ask(address: str, kind: int, version: int, body: bytes) -> bytes:
     """Send a request with the header of flexible versions; the answer, from its number on."""
-    client = b"torture"
+    client = b"tests"
     head = struct.pack(">hhih", kind, version, 1, len(client)) + client + NO_TAGS
     host, port = address.rsplit(":", 1)
     with socket.create_connection((host, int(port)), timeout=TIMEOUT_SECONDS) as connection:
