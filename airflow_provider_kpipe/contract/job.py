@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive, target_topic
+from airflow_provider_kpipe.contract.redrive import Redrive, target_topic, written_topics
 from airflow_provider_kpipe.contract.strict_json import Document
 
 DRIVER_GRACES, TASK_GRACES = 3, 4
@@ -44,6 +44,11 @@ class Job(Document):
     def output_topic(self) -> str:
         """Where records go that no segment sends elsewhere."""
         return target_topic(self.pipeline, self.redrive) if self.redrive else self.pipeline.destination.topic
+
+    @property
+    def written_topics(self) -> tuple[str, ...]:
+        """All that it writes to, but those that segments choose."""
+        return written_topics(self.pipeline, self.redrive) if self.redrive else self.pipeline.written_topics
 
     def overdue_after(self, graces: int) -> float:
         """In seconds since 1970: never, where there is no deadline."""

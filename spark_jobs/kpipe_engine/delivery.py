@@ -11,7 +11,6 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.permissions import REMEDY
-from airflow_provider_kpipe.contract.redrive import written_topics
 from kpipe_engine.acknowledgements import Acknowledgements
 from kpipe_engine.admission import Admission
 from kpipe_engine.clients import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
@@ -78,7 +77,7 @@ class ExactlyOnce:
         }
         self.longest = transaction_timeout_ms(job.pipeline) / 1000
         self._topic = job.output_topic
-        self._written = written_topics(job.pipeline, job.redrive) if job.redrive else job.pipeline.written_topics
+        self._written = job.written_topics
         self._details = details
         self._group = source.consumer.consumer_group_metadata()
         self.acks = Acknowledgements(self._settings, self._topic, self._admission)

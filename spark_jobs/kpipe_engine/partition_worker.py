@@ -30,7 +30,6 @@ from kpipe_engine.errors import (
     PipelineStoppedError,
     RefusedError,
     is_silence,
-    reason_of,
 )
 from kpipe_engine.events import choose_events, without_events
 from kpipe_engine.fault_policy import choose_fault_policy
@@ -39,6 +38,7 @@ from kpipe_engine.handling import KnownFaults
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.last_words import say_why
+from kpipe_engine.missing_replicas import reason_with_replicas
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.recovery import Recovery
@@ -73,6 +73,7 @@ class PartitionWorker:
         self.pipeline, self.orders = job.pipeline, orders
         # Of what happens to the partitions, this worker has told.
         self.successor = partial(PartitionWorker, without_events(job), settings, task=task)
+        self.explain = partial(reason_with_replicas, settings=settings.destination, written=job.written_topics)
         self.call_seconds, self.slowest = 0.0, cast("At | None", None)
         self.met_silence = False
         """Whether it has ended because nobody answered."""
@@ -118,7 +119,7 @@ class PartitionWorker:
             self.run_chunks()
         except (PartitionStoppedError, KafkaException) as stop:
             self.met_silence = is_silence(stop)
-            self.stop_short(reason_of(stop))
+            self.stop_short(self.explain(stop))
         return [lane.progress for lane in self.lanes]
 
     def stop_short(self, reason: str) -> None:

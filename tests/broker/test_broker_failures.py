@@ -90,6 +90,7 @@ BOUNDS = {
     "delivery.ANSWER_SECONDS": 4.0,
     "delivery.STORE_SECONDS": 4.0,
     "last_words.SAY_SECONDS": 4.0,
+    "missing_replicas.ASK_SECONDS": 4.0,
     "ownership.ANSWER_SECONDS": 4.0,
     "planned_topic.LOOK_SECONDS": 4.0,
     "redrive_ledger.ANSWER_SECONDS": 4.0,

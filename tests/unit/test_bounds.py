@@ -26,6 +26,7 @@ BOUNDS = [
     "kpipe_engine.deadline.CLOSE_SECONDS",
     "kpipe_engine.events.FLUSH_SECONDS",
     "kpipe_engine.yielding.ANSWER_SECONDS",
+    "kpipe_engine.missing_replicas.ASK_SECONDS",
     "kpipe_engine.last_words.SAY_SECONDS",
     "kpipe_engine.silence.ASK_SECONDS",
     "airflow_provider_kpipe.kafka.cluster.ANSWER_SECONDS",
@@ -104,6 +105,7 @@ def minutes() -> dict[str, float]:
     events, orders = engine("events.FLUSH") + close, engine("yielding.ANSWER") + close
     # Producer, source and watch are closed one after another, then events and orders; both clusters are asked.
     ending = engine("last_words.SAY") + 3 * close + events + orders + 2 * engine("silence.ASK") + 2 * close
+    ending += engine("missing_replicas.ASK")
     standstill = engine("admission.STANDSTILL")
     renewing = 2 * close
     # The last fetch may begin just before there has been nothing to read for too long.

@@ -25,6 +25,10 @@ PASSING = (
 BROKERS = {1: SimpleNamespace(id=1, host="model", port=9092)}
 
 
+# One broker has all of them.
+IN_SYNC = SimpleNamespace(leader=1, replicas=[1], isrs=[1])
+
+
 class Described(Mapping[str, Any]):
     """Topics, looked at when somebody wants to know: most calls are made for the connection only."""
 
@@ -38,7 +42,7 @@ class Described(Mapping[str, Any]):
         return SimpleNamespace(
             topic=name,
             error=None if found else KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART),
-            partitions=dict.fromkeys(range(len(found.logs))) if found else {},
+            partitions=dict.fromkeys(range(len(found.logs)), IN_SYNC) if found else {},
         )
 
     def __iter__(self) -> Iterator[str]:
