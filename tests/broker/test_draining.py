@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import Sent, commit, fill
 
@@ -42,6 +43,14 @@ def test_up_to_the_end_as_it_is_now(bench: Bench) -> None:
     assert drained(bench) == {0: True, 1: True, 2: True}
     fill(bench.bootstrap, bench.topic, [Sent(partition=2)])
     assert drained(bench) == {0: True, 1: True, 2: False}
+
+
+def test_a_group_that_was_deleted_has_reached_nothing(bench: Bench) -> None:
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10, 1: 10})
+    assert drained(bench) == {0: True, 1: True, 2: True}
+    admin = AdminClient(bench.settings)
+    admin.delete_consumer_groups([bench.pipeline.group])[bench.pipeline.group].result(30)
+    assert drained(bench) == {0: False, 1: False, 2: True}
 
 
 def test_up_to_a_moment(bench: Bench) -> None:

@@ -41,6 +41,24 @@ def test_one_that_is_too_large_for_the_topic_its_segment_chose_is_a_dead_letter(
 
 
 @both_deliveries
+@every_handler
+def test_one_for_a_topic_that_is_not_there_is_a_dead_letter(
+    broker: SandboxBroker, delivery: Delivery, segments: list[str]
+) -> None:
+    chosen = [*segments, "faulty_kit:five_and_six_choose_no_topic_that_is_there"]
+    bench = Bench.make(broker.bootstrap_servers, segments=chosen, delivery=delivery, chunk_records=20)
+    fill(bench.bootstrap, bench.topic, numbered(RECORDS))
+    # A client waits for half a minute for a topic that may just have been made.
+    (progress,) = bench.work(bench.plan(), **{"topic.metadata.propagation.max.ms": "100"})
+    assert progress.complete, progress.reason
+    assert (progress.counts.written, progress.counts.dead_lettered) == (RECORDS - 1, 1)
+    assert [each.key for each in read_all(bench.bootstrap, bench.dead)] == [b"5"]
+    assert {each.key for each in read_all(bench.bootstrap, bench.output)} == {
+        str(each).encode() for each in range(RECORDS) if each != 5
+    }
+
+
+@both_deliveries
 def test_a_dead_letter_stops_its_partition_in_front_of_the_record(broker: SandboxBroker, delivery: Delivery) -> None:
     segments = ["orders_kit:unhurriedly", "faulty_kit:fails_at_five"]
     bench = Bench.make(broker.bootstrap_servers, segments=segments, delivery=delivery)

@@ -152,6 +152,13 @@ def five_too_large_for_its_topic(record: Any) -> Any:
     return record
 
 
+def five_and_six_choose_no_topic_that_is_there(record: Any) -> Any:
+    """One is not there, and the other one is none, which is the pipeline's own."""
+    if (number := json.loads(record.value)["id"]) in (5, 6):
+        record.topic = f"{record.metadata.topic}.nowhere" if number == 5 else None
+    return record
+
+
 FLAKY: Counter[int] = Counter()
 
 
