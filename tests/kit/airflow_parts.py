@@ -1,0 +1,106 @@
+"""An Airflow whose scheduler and triggerer can be killed, each by itself, and started again."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+from jobs import wait_for
+
+from airflow_provider_kpipe.sandbox import airflow_server
+from airflow_provider_kpipe.sandbox.airflow_server import PROGRAMS, SandboxAirflow
+from airflow_provider_kpipe.sandbox.airflow_settings import Connection
+from airflow_provider_kpipe.sandbox.supervisor import Programs
+
+START_SECONDS = 120.0
+MORTAL = ("scheduler", "triggerer")
+# Whoever has died is noticed soon.
+SOON = {
+    "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
+    "SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
+    "SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "1",
+    "TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "10",
+}
+
+
+class Parts:
+    """The two of them. What a killed one has started goes on, as where only that process is killed."""
+
+    def __init__(self, airflow: SandboxAirflow) -> None:
+        self._home = airflow.home
+        surroundings = psutil.Process(airflow.pid).environ()
+        self._environment = {**surroundings, **{f"AIRFLOW__{name}": value for name, value in SOON.items()}}
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *names: str) -> None:
+        for name in names:
+            with (self._home / f"{name}.log").open("ab") as log:
+                self._running[name] = subprocess.Popen(
+                    PROGRAMS.services[name],
+                    cwd=self._home,
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                )
+
+    def kill(self, name: str) -> None:
+        part = self._running.pop(name)
+        assert part.poll() is None, f"the {name} had ended by itself"
+        part.kill()
+        part.wait()
+
+    def end(self) -> None:
+        """End both, and what killed ones have left behind."""
+        left = [each for each in psutil.process_iter() if self._is_ours(each)]
+        for each in left:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        psutil.wait_procs(left, timeout=30)
+        for part in self._running.values():
+            part.wait()
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get("AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL") == "1" and (
+                process.environ().get("AIRFLOW_HOME") == str(self._home)
+            )
+        except psutil.Error:
+            return False
+
+
+@contextmanager
+def airflow_in_parts(
+    home: Path, dags: Path, connections: Mapping[str, Connection], dag_id: str
+) -> Iterator[tuple[SandboxAirflow, Parts]]:
+    """Its API server and its DAG processor stay."""
+    staying = {name: command for name, command in PROGRAMS.services.items() if name not in MORTAL}
+    airflow = SandboxAirflow(dags, connections=connections, wait_for=(dag_id,), home=home)
+    airflow_server.PROGRAMS = Programs(PROGRAMS.first, staying)
+    try:
+        airflow.launch()
+    finally:
+        airflow_server.PROGRAMS = PROGRAMS
+    try:
+        parts = Parts(airflow)
+        try:
+            # They end at once where the database is not there yet.
+            wait_for(lambda: _answers(airflow), "the API server", START_SECONDS)
+            parts.start(*MORTAL)
+            airflow.wait_until_ready()
+            yield airflow, parts
+        finally:
+            parts.end()
+    finally:
+        airflow.stop()
+
+
+def _answers(airflow: SandboxAirflow) -> bool:
+    try:
+        return bool(airflow.api.health())
+    except OSError:
+        return False
