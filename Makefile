@@ -35,13 +35,13 @@ conform: $(READY)
 	$(PYTHON) -m tests.simulation.conformance $(or $(SEED),0) --seconds $(SECONDS)
 
 # Pipelines of every kind on three brokers under a seeded schedule of faults, and a checker; KEEP is a folder for all of it.
-MINUTES := 10
+torture: MINUTES := 10
 torture: $(READY)
 	PYTHONPATH=.:spark_jobs:tests/kit $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(RESULTS),--results $(RESULTS))
 
 # Production without a pause: does anything grow, or stay behind, or get lost? Samples and logs stay in SAMPLES.
-MINUTES := 15
+soak: MINUTES := 15
 SAMPLES := .soak
 soak: $(READY)
 	$(PYTHON) -m tests.soak.run --minutes $(MINUTES) --samples $(SAMPLES) --figures tests/results/soak.json
