@@ -6,6 +6,7 @@ import json
 
 import pytest
 from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import committed, fill, held, hold, numbered, read_all
 
@@ -31,6 +32,16 @@ def half_way(broker: SandboxBroker) -> tuple[Bench, Plan]:
     worker.run_chunk()
     worker.close()
     return bench, plan
+
+
+def test_a_group_that_is_deleted_in_mid_run_begins_its_range_again(half_way: tuple[Bench, Plan]) -> None:
+    bench, plan = half_way
+    admin = AdminClient(bench.settings)
+    admin.delete_consumer_groups([plan.progress_group()])[plan.progress_group()].result(30)
+    bench.work(plan)
+    assert bench.checkpoint(plan).complete
+    assert ids(bench) == [*range(STORED), *range(RECORDS)]
+    assert committed(bench.bootstrap, plan.group, bench.topic, 1) == {0: RECORDS}
 
 
 @pytest.mark.parametrize("text", ["", "by hand"])
