@@ -114,7 +114,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
         works = [begin(stack, each, tmp_path / f"gate-{at}") for at, each in enumerate((*led, *needy, *patient))]
         going_on, stopping, waiting = works[:2], works[2:6], works[6:]
         for each in works:
-            wait_for(lambda each=each: stored_of(each.bench) >= STORED, "the first chunk")  # type: ignore[misc]
+            wait_for(lambda each=each: stored_of(each.bench) >= STORED, "the first chunk")
         let_lead(bootstrap, *COORDINATORS)
 
         second.kill()
@@ -138,7 +138,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
         for each in waiting:
             each.let_go()
         for each in waiting:
-            wait_for(lambda each=each: each.working.worker.admission.paused, "output that waits")  # type: ignore[misc]
+            wait_for(lambda each=each: each.working.worker.admission.paused, "output that waits")
         second.start()
         await_brokers(bootstrap)
         await_in_sync(bootstrap, replicated, 2)

@@ -115,6 +115,13 @@ MUTATIONS = (
         f"{U}/test_last_words.py",
     ),
     Mutation(
+        "replicas: a topic that has some of them in sync lacks none",
+        f"{E}/missing_replicas.py",
+        "if len(each.isrs) < len(each.replicas):",
+        "if not each.isrs:",
+        f"{U}/test_missing_replicas.py",
+    ),
+    Mutation(
         "watch: a healthy chunk is given up for the faults of others",
         f"{E}/run_watch.py",
         "if self._budget.ratio_is_exceeded_by(*_of(self._own)):",
