@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from jobs import wait_for
 from pipelines import Bench
@@ -39,6 +39,7 @@ from airflow_provider_kpipe.sandbox.ports import free_ports
 from kpipe_engine.clients import consumer_settings, log_error, reader_of
 from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.lone_fetch import fetch_alone
+from kpipe_engine.missing_replicas import reason_with_replicas
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.silence import silent_clusters
@@ -156,6 +157,8 @@ def test_each_client_backs_off_and_has_a_logger(
     assert fetch_alone(consumer_settings(bench.settings, plan, 0), TopicPartition(bench.topic, 0, 0), 1)
     assert silent_clusters(bench.kafka) == []
     PlannedTopic(bench.settings, newer).check()
+    over = KafkaException(KafkaError(KafkaError.CONCURRENT_TRANSACTIONS))
+    assert bench.topic not in reason_with_replicas(over, bench.settings, [bench.topic])
 
     found = {module: set(kinds) for module, kinds in opened.items()}
     assert found == opened_in_the_sources()
