@@ -36,7 +36,8 @@ class Checkpoints:
         return committed_beyond(self._plan, found)
 
     def _held(self, group: str) -> list[TopicPartition]:
-        consumer = reader_of(self._settings, group)
+        # Without waiting for a checkpoint that is about to commit, or was killed over it.
+        consumer = reader_of({**self._settings, "isolation.level": "read_uncommitted"}, group)
         try:
             return held_offsets(consumer, group, self._asked, ANSWER_SECONDS)
         finally:

@@ -24,7 +24,7 @@ from tests.simulation.scheduler import Simulation
 Step = tuple[Any, ...]
 
 # What only looks: a broker may need a moment until it says so, too.
-LOOKS = ("held", "ends", "read", "moment", "described", "watermarks", "so_far")
+LOOKS = ("held", "held_now", "ends", "read", "moment", "described", "watermarks", "so_far")
 LOOK_AGAIN_SECONDS, MOST_LOOKS = 0.1, 10
 MOST_PRODUCERS = 3
 STEPS = 25
@@ -103,6 +103,7 @@ class Choices:
         return draw.choice(
             (
                 ("held",),
+                ("held_now",),
                 ("so_far",),
                 ("ends",),
                 ("described",),

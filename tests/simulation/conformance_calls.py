@@ -134,8 +134,8 @@ class Side:
 
     # Groups
 
-    def held(self) -> Any:
-        consumer = self._consumer(self._names.group)
+    def held(self, level: str = "read_committed") -> Any:
+        consumer = self._consumer(self._names.group, level)
         try:
             asked = [TopicPartition(self._names.topic, partition) for partition in (0, 1)]
             return [
@@ -144,6 +144,10 @@ class Side:
             ]
         finally:
             consumer.close()
+
+    def held_now(self) -> Any:
+        """Without waiting for a transaction that is pending."""
+        return self.held("read_uncommitted")
 
     def so_far(self) -> Any:
         """Each partition, stable or not."""

@@ -62,7 +62,8 @@ class Consumer(Client):
     def _held(self, places: Sequence[tuple[str, int]], timeout: float) -> list[TopicPartition]:
         group = self.cluster.group(self._group)
         # RequireStable: the broker answers UNSTABLE_OFFSET_COMMIT while one is pending, and the client asks again.
-        if group.are_pending(places) and not self.simulation.wait(lambda: not group.are_pending(places), timeout):
+        waits = self._committed_only and group.are_pending(places)
+        if waits and not self.simulation.wait(lambda: not group.are_pending(places), timeout):
             raise refusal(KafkaError._TIMED_OUT)
         held = [(place, group.offsets.get(place, NOTHING)) for place in places]
         return [
