@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from greenlet import greenlet  # type: ignore[import-untyped]
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 
 class Crash(BaseException):  # it is no error: nothing that catches errors may catch it
@@ -32,29 +32,68 @@ class Process:
 class Task:
     """A thread of a process. `result` and `error` say how it ended; of one that died, neither does."""
 
-    __slots__ = ("back", "done", "error", "greenlet", "name", "process", "ready", "result", "wake")
+    __slots__ = (
+        *("back", "body", "done", "error", "greenlet", "name"),
+        *("process", "ready", "result", "simulation", "wake"),
+    )
 
-    def __init__(self, process: Process, name: str, body: Callable[[], Any], parent: greenlet) -> None:
-        self.process, self.name = process, name
+    def __init__(self, process: Process, name: str, body: Callable[[], Any], simulation: Turns) -> None:
+        self.process, self.name, self.body, self.simulation = process, name, body, simulation
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
         self.wake = 0.0
         self.ready: Callable[[], bool] | None = None
+        self.greenlet: greenlet | None = None
+        """None before it has begun."""
         self.back: greenlet | None = None
+        """Whoever has started it, as long as it has not handed over."""
 
-        def run() -> None:
-            try:
-                self.result = body()
-            except Crash:
-                pass
-            except BaseException as error:  # noqa: BLE001  # whoever waits for the task looks at it
-                self.error = error
-            self.done = True
-
-        self.greenlet = greenlet(run, parent)
+    def run(self) -> None:
+        try:
+            self.result = self.body()
+        except Crash:
+            pass
+        except BaseException as error:  # noqa: BLE001  # whoever waits for the task looks at it
+            self.error = error
+        self.done = True
 
     @property
     def succeeded(self) -> bool:
         """Whether it came to its end, and its process lived to see that."""
         return self.done and self.error is None and not self.process.dead
+
+
+class Turns(Protocol):
+    """Says whose turn it is."""
+
+    def after(self, task: Task) -> Way: ...
+
+
+Way: TypeAlias = tuple[greenlet, tuple[Task, ...]]
+"""A greenlet to switch to, with the task it is to begin, if any."""
+
+_IDLE: list[greenlet] = []
+
+
+def way_to(task: Task) -> Way:
+    """Of a task that has not begun, the way is one to a greenlet that has nothing to do: to make a new one takes as
+    long as many switches."""
+    if task.greenlet is not None:
+        return task.greenlet, ()
+    task.greenlet = _IDLE.pop() if _IDLE else greenlet(_carry, _MAIN)
+    return task.greenlet, (task,)
+
+
+def _carry(task: Task) -> None:
+    """Run tasks, one after another, without holding on to any that is over."""
+    me = getcurrent()
+    while True:
+        task.run()
+        _IDLE.append(me)
+        next_one, given = task.simulation.after(task)
+        del task
+        task = next_one.switch(*given)
+
+
+_MAIN = getcurrent()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from tests.simulation.fates import Fate, Fates, Fault
-from tests.simulation.processes import Crash, Process, Task
+from tests.simulation.processes import Crash, Process, Task, Way, way_to
 
 # How often whoever runs goes on, and how often the cluster does something where it has something to do.
 GOES_ON, CLUSTER_ACTS = 0.45, 0.4
@@ -52,6 +52,9 @@ class Simulation:
         self.background: list[Background] = []
         self.current: Task | None = None
         self._hub = getcurrent()
+        self._failure: BaseException | None = None
+        """What has ended all turns."""
+        self._is_abandoned = False
 
     # What anybody may do
 
@@ -61,7 +64,7 @@ class Simulation:
 
     def spawn(self, process: Process, name: str, body: Callable[[], Any]) -> Task:
         """Make a task that begins some time from now."""
-        task = Task(process, name, body, self._hub)
+        task = Task(process, name, body, self)
         self.tasks.append(task)
         return task
 
@@ -71,12 +74,12 @@ class Simulation:
         caller = self.check()
         if caller is None:
             raise RuntimeError("a thread is started outside of all tasks: spawn one")
-        task = Task(caller.process, f"{caller.name}/call", body, getcurrent())
+        task = Task(caller.process, f"{caller.name}/call", body, self)
         task.back, self.current = getcurrent(), task
-        task.greenlet.switch()
+        go_on, given = way_to(task)
+        go_on.switch(*given)
         self.current = caller
         if not task.done:
-            task.greenlet.parent = self._hub
             self.tasks.append(task)
         if caller.process.dead:
             raise Crash
@@ -176,8 +179,12 @@ class Simulation:
         return True
 
     def _leave(self, task: Task) -> None:
-        back, task.back = task.back, None
-        (back or self._hub).switch()
+        if task.back is not None:
+            back, task.back = task.back, None
+            back.switch()
+        elif (chosen := self._choose()) is not task:
+            go_on, given = self._way_to(chosen)
+            go_on.switch(*given)
         if task.process.dead:
             raise Crash
 
@@ -191,29 +198,59 @@ class Simulation:
         self._go_to(self.now + seconds)
         return ready is not None and ready()
 
-    # The hub
+    # Whose turn it is
 
     def run(self) -> None:
         """Until all tasks have ended."""
-        self._hub = getcurrent()
-        for task in self.tasks:
-            task.greenlet.parent = self._hub
         try:
-            while self.tasks:
-                self._step()
+            self._take_turns()
         except BaseException:
             self.abandon()
             raise
 
     def abandon(self) -> None:
-        """End everything, whatever it says: a greenlet that is left over would go on when it is collected."""
+        """End everything, whatever it says: nothing is to go on when it is collected."""
         for task in self.tasks:
             self.kill(task.process)
-        while self.tasks:
-            for task in list(self.tasks):
-                self._switch_to(task)
+        self._is_abandoned = True
+        self._take_turns()
 
-    def _step(self) -> None:
+    def after(self, task: Task) -> Way:
+        """Who goes on once a task is done."""
+        if task.back is not None:
+            return task.back, ()
+        self.tasks.remove(task)
+        return self._way_to(self._choose())
+
+    def _take_turns(self) -> None:
+        """Tasks hand over to each other; here is gone on when there is none, or no choice between them."""
+        self._hub = getcurrent()
+        if self.tasks and (chosen := self._choose()) is not None:
+            go_on, given = way_to(chosen)
+            go_on.switch(*given)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _way_to(self, task: Task | None) -> Way:
+        return (self._hub, ()) if task is None else way_to(task)
+
+    def _choose(self) -> Task | None:
+        """Whose turn it is now; nobody's where all is over."""
+        self.current = None
+        task = None
+        try:
+            while task is None and self.tasks:
+                task = self.tasks[0] if self._is_abandoned else self._step()
+        except BaseException as error:  # noqa: BLE001  # whoever runs the simulation gets it
+            self._failure = error
+        if task is not None:
+            task.ready, task.wake = None, 0.0
+            self.current = task
+        return task
+
+    def _step(self) -> Task | None:
+        """Who may go on, unless the cluster does something, or time passes."""
         self.switches += 1
         if self.switches > MOST_SWITCHES:
             raise RuntimeError("no end: " + ", ".join(task.name for task in self.tasks))
@@ -224,11 +261,10 @@ class Simulation:
                 break
         if busy is not None and self.chance.random() < CLUSTER_ACTS:
             busy.act()
-            return
+            return None
         task = self._runnable()
         if task is not None:
             self._go_to(self.now + self.chance.random() * STEP_SECONDS)
-            self._switch_to(task)
         elif busy is not None:
             busy.act()
         else:
@@ -237,6 +273,7 @@ class Simulation:
             if wake >= FOREVER:
                 raise RuntimeError("all wait for each other: " + ", ".join(task.name for task in self.tasks))
             self._go_to(wake)
+        return task
 
     def _runnable(self) -> Task | None:
         """The first that may go on, from one that chance names: the others need not be looked at."""
@@ -250,16 +287,6 @@ class Simulation:
             ):
                 return task
         return None
-
-    def _switch_to(self, task: Task) -> None:
-        task.ready, task.wake = None, 0.0
-        self.current = task
-        try:
-            task.greenlet.switch()
-        finally:
-            self.current = None
-        if task.done:
-            self.tasks.remove(task)
 
     def _go_to(self, now: float) -> None:
         self.now = now
