@@ -157,9 +157,11 @@ def decode(kind: type[T], document: Any, where: str) -> T:
     missing = [name for name in required if name not in document]
     if missing:
         raise DocumentError(f"{where} lacks {', '.join(missing)}")
-    values = {
-        name: _decode_value(hint, document[name], f"{where}.{name}") for name, hint in hints.items() if name in document
-    }
+    values = {}
+    for name, hint in hints.items():
+        if name in document:
+            value = document[name]
+            values[name] = value if type(value) is hint else _decode_value(hint, value, f"{where}.{name}")
     try:
         return kind(**values)
     except DocumentError:
@@ -215,9 +217,10 @@ def _decode_value(hint: Any, value: Any, where: str) -> Any:
 
 
 def _decode_optional(hint: Any, value: Any, where: str) -> Any:
-    present = [kind for kind in _args_of(hint) if kind is not type(None)]
-    if value is None and len(present) < len(_args_of(hint)):
+    kinds = _args_of(hint)
+    if value is None and type(None) in kinds:
         return None
+    present = [kind for kind in kinds if kind is not type(None)]
     if len(present) != 1:
         raise TypeError(f"{where}: a contract field is one type or None, not {hint}")
     return _decode_value(present[0], value, where)
