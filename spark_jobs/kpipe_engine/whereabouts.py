@@ -12,6 +12,7 @@ _AT_WORK, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _S
 _IDLE, _HANDLING, _READING = range(3)
 _CALLS = MOST_IN_FLIGHT
 _BYTES = 8
+_NO_CALLS = memoryview(bytes(_CALLS * _BYTES)).cast("q")
 _LONGEST_NAME = 512
 
 
@@ -59,8 +60,7 @@ class Whereabouts:
         self.end_step()
         self.note_stored()
         self._free = list(range(_FIELDS, _FIELDS + _CALLS))
-        for number in self._free:
-            self._numbers[number] = 0
+        self._numbers[_FIELDS:] = _NO_CALLS
 
     def enter(self, at: At) -> None:
         """Segments are about to be given these records."""
