@@ -26,7 +26,7 @@ def drain(world: World, feeding: Task) -> None:
     scene.play.mine.over = True
     world.is_final = True
     for number in range(MOST_LAST_RUNS):
-        if number == 2:
+        if number == 1:
             scene.wait(lambda: feeding.done)
         fed = feeding.done
         order = DagRun(world, f"last{number}", rnd).go()

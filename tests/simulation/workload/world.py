@@ -29,6 +29,7 @@ NAME = "p"
 PROGRESS = f"{NAME}.kpipe"
 OTHERS = (".published", ".sequence", ".details", ".stop")
 """Endings of groups that hold no progress."""
+LAST_CHUNK = 50
 
 
 @dataclass(slots=True)
@@ -156,7 +157,10 @@ class World:
         """The pipeline, with an output topic of the run's own: what lies there tells who has handled it."""
         self.scene.create_output(output_of(key))
         pipeline = self.bench.pipeline
-        return replace(pipeline, destination=replace(pipeline.destination, topic=output_of(key)))
+        # Where nobody disturbs any more, it is one and the same after how many records a worker stores.
+        chunk = max(pipeline.chunk_records, LAST_CHUNK) if self.is_final else pipeline.chunk_records
+        destination = replace(pipeline.destination, topic=output_of(key))
+        return replace(pipeline, destination=destination, chunk_records=chunk)
 
     def is_current(self, run: Run) -> bool:
         """Whether nobody has moved the group since the run was planned, or made the topic anew."""
