@@ -56,7 +56,8 @@ class Fitted(NamedTuple):
 
 def fit(progress: StoredProgress, most: int = METADATA_BYTES) -> Fitted:
     """Make metadata of no more than `most` bytes; what does not fit becomes the details."""
-    whole = _text(replace(progress, reason=progress.reason and cut(progress.reason, REASON_BYTES)))
+    told = replace(progress, reason=cut(progress.reason, REASON_BYTES)) if progress.reason else progress
+    whole = _text(told)
     if _size(whole) <= most:
         return Fitted(whole, None)
     bare = replace(
