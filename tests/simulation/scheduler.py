@@ -254,17 +254,17 @@ class Simulation:
         self.switches += 1
         if self.switches > MOST_SWITCHES:
             raise RuntimeError("no end: " + ", ".join(task.name for task in self.tasks))
-        busy = None
+        busy, chance = None, self.chance.random
         for each in self.background:
             if each.is_busy():
                 busy = each
                 break
-        if busy is not None and self.chance.random() < CLUSTER_ACTS:
+        if busy is not None and chance() < CLUSTER_ACTS:
             busy.act()
             return None
-        task = self._runnable()
+        task = self._runnable(chance())
         if task is not None:
-            self._go_to(self.now + self.chance.random() * STEP_SECONDS)
+            self._go_to(self.now + chance() * STEP_SECONDS)
         elif busy is not None:
             busy.act()
         else:
@@ -275,17 +275,19 @@ class Simulation:
             self._go_to(wake)
         return task
 
-    def _runnable(self) -> Task | None:
+    def _runnable(self, drawn: float) -> Task | None:
         """The first that may go on, from one that chance names: the others need not be looked at."""
         tasks, now = self.tasks, self.now
-        first = int(self.chance.random() * len(tasks))
+        first = int(drawn * len(tasks))
         for at in range(first - len(tasks), first):
             task = tasks[at]
             process = task.process
-            if process.dead or (
-                process.frozen_until <= now and (task.wake <= now or (task.ready is not None and task.ready()))
-            ):
+            if process.dead:
                 return task
+            if process.frozen_until <= now:
+                ready = task.ready
+                if task.wake <= now or (ready is not None and ready()):
+                    return task
         return None
 
     def _go_to(self, now: float) -> None:

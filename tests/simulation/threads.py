@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import TimeoutError as TooLateError
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,8 +45,8 @@ class Thread:
         if STAGE.simulation.current is None:
             self._target(*self._args)
         else:
-            target, args = self._target, self._args
-            self._task = STAGE.simulation.start(lambda: target(*args))
+            body = partial(self._target, *self._args) if self._args else self._target
+            self._task = STAGE.simulation.start(body)
 
     def join(self, timeout: float | None = None) -> None:
         task = self._task
