@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
-from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+from greenlet import GreenletExit, getcurrent, greenlet  # type: ignore[import-untyped]
 
 
 class Crash(BaseException):  # it is no error: nothing that catches errors may catch it
@@ -54,6 +54,9 @@ class Task:
             self.result = self.body()
         except Crash:
             pass
+        except GreenletExit:
+            # It is collected, and goes on nowhere.
+            raise
         except BaseException as error:  # noqa: BLE001  # whoever waits for the task looks at it
             self.error = error
         self.done = True
@@ -67,33 +70,32 @@ class Task:
 class Turns(Protocol):
     """Says whose turn it is."""
 
-    def after(self, task: Task) -> Way: ...
+    def after(self, task: Task) -> greenlet: ...
 
-
-Way: TypeAlias = tuple[greenlet, tuple[Task, ...]]
-"""A greenlet to switch to, with the task it is to begin, if any."""
 
 _IDLE: list[greenlet] = []
+_BEGINNING: list[Task] = []
 
 
-def way_to(task: Task) -> Way:
-    """Of a task that has not begun, the way is one to a greenlet that has nothing to do: to make a new one takes as
+def way_to(task: Task) -> greenlet:
+    """Say which greenlet to switch to, right now. One that has nothing to do begins a task: to make a new one takes as
     long as many switches."""
-    if task.greenlet is not None:
-        return task.greenlet, ()
-    task.greenlet = _IDLE.pop() if _IDLE else greenlet(_carry, _MAIN)
-    return task.greenlet, (task,)
+    if task.greenlet is None:
+        task.greenlet = _IDLE.pop() if _IDLE else greenlet(_carry, _MAIN)
+        _BEGINNING.append(task)
+    return task.greenlet
 
 
-def _carry(task: Task) -> None:
+def _carry() -> None:
     """Run tasks, one after another, without holding on to any that is over."""
     me = getcurrent()
     while True:
+        task = _BEGINNING.pop()
         task.run()
         _IDLE.append(me)
-        next_one, given = task.simulation.after(task)
+        next_one = task.simulation.after(task)
         del task
-        task = next_one.switch(*given)
+        next_one.switch()
 
 
 _MAIN = getcurrent()

@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
-from greenlet import getcurrent  # type: ignore[import-untyped]
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 from tests.simulation.fates import Fate, Fates, Fault
-from tests.simulation.processes import Crash, Process, Task, Way, way_to
+from tests.simulation.processes import Crash, Process, Task, way_to
 
 # How often whoever runs goes on, and how often the cluster does something where it has something to do.
 GOES_ON, CLUSTER_ACTS = 0.45, 0.4
@@ -76,8 +76,7 @@ class Simulation:
             raise RuntimeError("a thread is started outside of all tasks: spawn one")
         task = Task(caller.process, f"{caller.name}/call", body, self)
         task.back, self.current = getcurrent(), task
-        go_on, given = way_to(task)
-        go_on.switch(*given)
+        way_to(task).switch()
         self.current = caller
         if not task.done:
             self.tasks.append(task)
@@ -183,8 +182,7 @@ class Simulation:
             back, task.back = task.back, None
             back.switch()
         elif (chosen := self._choose()) is not task:
-            go_on, given = self._way_to(chosen)
-            go_on.switch(*given)
+            self._way_to(chosen).switch()
         if task.process.dead:
             raise Crash
 
@@ -215,10 +213,10 @@ class Simulation:
         self._is_abandoned = True
         self._take_turns()
 
-    def after(self, task: Task) -> Way:
+    def after(self, task: Task) -> greenlet:
         """Who goes on once a task is done."""
         if task.back is not None:
-            return task.back, ()
+            return task.back
         self.tasks.remove(task)
         return self._way_to(self._choose())
 
@@ -226,14 +224,13 @@ class Simulation:
         """Tasks hand over to each other; here is gone on when there is none, or no choice between them."""
         self._hub = getcurrent()
         if self.tasks and (chosen := self._choose()) is not None:
-            go_on, given = way_to(chosen)
-            go_on.switch(*given)
+            way_to(chosen).switch()
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _way_to(self, task: Task | None) -> Way:
-        return (self._hub, ()) if task is None else way_to(task)
+    def _way_to(self, task: Task | None) -> greenlet:
+        return self._hub if task is None else way_to(task)
 
     def _choose(self) -> Task | None:
         """Whose turn it is now; nobody's where all is over."""
