@@ -6,6 +6,7 @@ TOLD_OF = "what pieces had completed above a group that stayed where it was, was
 
 CLEARED = "what pieces had completed was written again by their run, cleared after its progress had expired"
 ANNOUNCED = "a transaction that its worker had only announced when it died was taken for one that readers wait for"
+RETAINED = "a log whose start had moved beyond an election was taken for one that an unclean election had cut"
 
 SEEDS: dict[int, str] = {
     902209: TOLD_OF,
@@ -13,5 +14,6 @@ SEEDS: dict[int, str] = {
     911298: TOLD_OF,
     4316: CLEARED,
     3625: ANNOUNCED,
+    58317: RETAINED,
 }
 """With what was wrong."""

@@ -85,6 +85,16 @@ def test_a_start_that_has_left_the_log_is_told(cluster: Cluster) -> None:
     assert [row.key for _, row in cluster.read("t", 0, whole=True)] == [b"a", b"b"]
 
 
+def test_a_log_whose_start_has_moved_beyond_an_election_was_not_truncated(cluster: Cluster) -> None:
+    """Of the leader before, it knows no more than where it starts itself."""
+    written(cluster, b"a")
+    cluster.elect("t", 0)
+    written(cluster, b"b", b"c")
+    assert taken(reader(cluster, 2, leader_epoch=0)) == [KafkaError._AUTO_OFFSET_RESET]
+    cluster.delete_records("t", 0, 2)
+    assert taken(reader(cluster, 2, leader_epoch=0)) == [b"c", KafkaError._PARTITION_EOF]
+
+
 def test_an_open_transaction_holds_readers_back_until_it_times_out(cluster: Cluster) -> None:
     producer = writer(cluster, **{"transaction.timeout.ms": 60_000})
     producer.begin_transaction()

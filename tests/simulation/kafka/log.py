@@ -132,8 +132,12 @@ class Log:
     # What befalls it
 
     def delete_before(self, offset: int) -> None:
-        """As retention and DeleteRecords do."""
+        """As retention and DeleteRecords do. Of leaders whose records have left the log, the last one is taken to have
+        begun where it starts now, and the others are forgotten."""
         self.start = max(self.start, min(offset, self.end))
+        before = [epoch for epoch, first in self._epochs if first <= self.start]
+        if before:
+            self._epochs = [(before[-1], self.start), *self._epochs[len(before) :]]
 
     def compact(self) -> None:
         """Take every record that has a younger one of its key. Offsets stay."""
