@@ -15,5 +15,9 @@ class Stage:
     simulation: Simulation
     cluster: Cluster
 
+    def clear(self) -> None:
+        """Let go of what was simulated, so that it can be collected."""
+        del self.simulation, self.cluster
+
 
 STAGE = Stage()

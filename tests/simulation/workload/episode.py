@@ -14,6 +14,7 @@ import pipelines
 from tests.promises.comparison import check
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.scheduler import Task
+from tests.simulation.stage import STAGE
 from tests.simulation.workload.drain import drain, found
 from tests.simulation.workload.fates import Fate
 from tests.simulation.workload.hands import Feeder, Operator
@@ -60,6 +61,7 @@ def play(script: Script, given: Collection[Fate] | None = None) -> Result:
             episode.run()
         except Exception:  # noqa: BLE001  # it is said with the schedule that has come to it
             world.flag(REFUSED.broken(f"the schedule has no end: {traceback.format_exc()[-1_500:]}"))
+    STAGE.clear()
     trace = scene.play.trace
     seen = Counter(str(each[2]) for each in trace if len(each) > 2 and str(each[2]).isupper())
     del seen["FATE"]
