@@ -130,10 +130,10 @@ class Operator:
             return
         if any(CommitMark.read_text(each.metadata, "") is None for each in self.held.values()):
             return
-        for (group, partition), offset in world.stored().items():
+        for (group, partition), stored in world.stored().items():
             public = self.held.get(partition)
-            told = world.told_of.get((group, partition)) == offset
-            if public is None or not (told or offset <= public.offset):
+            told = world.told_of.get((group, partition)) == stored
+            if public is None or not (told or stored.offset <= public.offset):
                 return
         names = [each for each in cluster.groups if each.startswith(PROGRESS)]
         names = [each for each in names if not each.endswith((".published", ".sequence"))]

@@ -20,6 +20,7 @@ from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.yielding import YieldOrders
 from tests.promises.model import Model, Place, Run
 from tests.promises.properties import REFUSED, Anomaly
+from tests.simulation.kafka.groups import Held
 from tests.simulation.scheduler import Task
 from tests.simulation.workload.scene import Scene
 from tests.simulation.workload.script import HANDLERS, Script
@@ -67,7 +68,7 @@ class World:
     """Whether progress has expired, or records have left the topic: some counts are known to nobody any more."""
     source: dict[int, Place] = field(default_factory=dict)
     """Of records that were read of the source in the end, or before it was made anew."""
-    told_of: dict[tuple[str, int], int] = field(default_factory=dict)
+    told_of: dict[tuple[str, int], Held] = field(default_factory=dict)
     """What was stored when the checkpoint of the newest run came, by group and partition."""
     busy: int = 0
     """Plans, attempts and checkpoints that look at the group now."""
@@ -167,11 +168,11 @@ class World:
         moved = any(self.model.current(each) != lineage for each, lineage in run.lineages.items())
         return not moved and self.model.gone.isdisjoint(run.ranges)
 
-    def stored(self) -> dict[tuple[str, int], int]:
-        """What runs that follow the group have stored, by group and partition."""
+    def stored(self) -> dict[tuple[str, int], Held]:
+        """What runs that follow the group have stored, by group and partition: two may have come to one offset."""
         groups = self.scene.cluster.groups
         named = [each for each in groups if each.startswith(PROGRESS) and not each.endswith(OTHERS)]
-        return {(each, place[1]): held.offset for each in named for place, held in groups[each].offsets.items()}
+        return {(each, place[1]): held for each in named for place, held in groups[each].offsets.items()}
 
     def has_newer(self, order: Order, partition: int) -> bool:
         later = self.orders[self.orders.index(order) + 1 :]
