@@ -55,7 +55,7 @@ class Told:
     first: bool = False
     """Whether no checkpoint had moved the group since somebody had put it there."""
     forgotten: bool = False
-    """Whether what was counted has expired, or records that count have left the topic."""
+    """Whether what was counted has expired or was stored over, or records that count have left the topic."""
     reached: int | None = None
     """Where the group is by then: beyond the range, if the run has taken over from one with a later end."""
 

@@ -257,8 +257,9 @@ class DagRun:
             newer = world.has_newer(order, known) or self.begins_below(order, each.partition)
             told = (counts.read, counts.written, counts.dead_lettered, counts.filtered)
             first = untold[known] and calm
+            forgotten = world.expired or known in world.stored_over
             world.model.told.append(
-                Told(run, known, each.complete, *told, newer, alone, first, world.expired, each.committed)
+                Told(run, known, each.complete, *told, newer, alone, first, forgotten, each.committed)
             )
         shown = [(each.partition, each.committed, each.complete, each.counts.read) for each in done.partitions]
         world.log("CHECKPOINT", order.key, shown)

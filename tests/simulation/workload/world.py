@@ -66,6 +66,8 @@ class World:
     is_final: bool = False
     expired: bool = False
     """Whether progress has expired, or records have left the topic: some counts are known to nobody any more."""
+    stored_over: set[int] = field(default_factory=set)
+    """Partitions in which somebody has stored over what somebody else has later: what that one had counted is gone."""
     source: dict[int, Place] = field(default_factory=dict)
     """Of records that were read of the source in the end, or before it was made anew."""
     told_of: dict[tuple[str, int], Held] = field(default_factory=dict)
