@@ -21,17 +21,17 @@ MOST_SHOWN = 20
 
 
 def table(folder: Path = RESULTS) -> str:
-    """A row for each figure of each tool that has left some."""
+    """A row for each figure of each tool that has left some, and a column for each of its runs."""
     lines: list[str] = []
     for tool in TOOLS:
-        file = folder / f"{tool}.json"
-        found = json.loads(file.read_text()) if file.is_file() else None
+        runs = [dict(_figures(json.loads(each.read_text()))) for each in sorted(folder.glob(f"{tool}*.json"))]
         lines += ["", f"### make {'simulate' if tool == 'simulation' else tool}", ""]
-        if found is None:
+        if not runs:
             lines.append(NONE_YET)
             continue
-        lines += ["| figure | |", "|---|---|"]
-        lines += [f"| {name} | {value} |" for name, value in _figures(found)]
+        lines += ["| figure |" + " |" * len(runs), "|---|" + "---|" * len(runs)]
+        names = dict.fromkeys(name for each in runs for name in each)
+        lines += [f"| {name} | {' | '.join(each.get(name, '') for each in runs)} |" for name in names]
     return "\n".join([*lines, "", ""])
 
 

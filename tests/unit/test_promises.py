@@ -106,3 +106,9 @@ def test_what_a_tool_has_kept_is_shown_and_what_none_has_is_said(tmp_path: Path)
         ["schedules per second", "12.5"],
     ]
     assert shown.count(NONE_YET) == len(TOOLS) - 1
+
+
+def test_several_runs_of_a_tool_stand_side_by_side(tmp_path: Path) -> None:
+    for seed, more in ((7, {"faults": 150}), (11, {"outages": 2})):
+        (tmp_path / f"torture-{seed:02}.json").write_text(json.dumps({"seed": seed, **more}))
+    assert rows(table(tmp_path)) == [["seed", "7", "11"], ["faults", "150", ""], ["outages", "", "2"]]
