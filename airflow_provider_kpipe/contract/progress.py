@@ -144,8 +144,9 @@ class PartitionProgress:
         completed = CompletedOffsets(planned.start)
         for each in pieces:
             completed.add(each.range.start, each.next_offset)
-        for start, end in (*planned.done, *first.done):
-            completed.add(start, end)
+        for done in (planned.done, *(each.done for each in pieces)):
+            for start, end in done:
+                completed.add(start, end)
         unfinished = [each for each in pieces if not each.complete and each.reason]
         return cls(
             planned,

@@ -145,3 +145,12 @@ def test_progress_is_shown_as_plain_json() -> None:
         "named": {},
         "causes": [],
     }
+
+
+def test_of_a_piece_whose_progress_has_expired_what_a_checkpoint_told_of_stays_done() -> None:
+    planned = PartitionRange(0, 0, 200, None, cuts=(100,))
+    first, second = planned.pieces
+    stopped = PartitionProgress(first, 40, Counts(read=40))
+    forgotten = PartitionProgress.not_started(second).with_done(((100, 200),))
+    found = PartitionProgress.of_pieces(planned, [stopped, forgotten])
+    assert (found.next_offset, found.beyond) == (40, ((100, 200),))
