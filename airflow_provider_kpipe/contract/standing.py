@@ -39,6 +39,11 @@ class Held:
         """Spans above the offset that a checkpoint has told of."""
         return self.mark.beyond if self.mark else ()
 
+    @property
+    def highest_completed(self) -> int:
+        """One less than the offset, or than the end of the last span above it."""
+        return CompletedOffsets(self.offset, self.beyond).highest_completed
+
     def is_of(self, topic_id: str) -> bool:
         """Tell a commit of a checkpoint to the topic with this id."""
         return self.mark is not None and self.mark.topic_id == topic_id
@@ -146,6 +151,7 @@ class Standing:
     done: Spans = ()
     """Spans above it that are completed."""
     leader_epoch: int = NO_EPOCH
+    """That of the highest record that is completed, or a later one."""
     follows: str | None = None
     """The run that has stored more than the group holds: its checkpoint never came."""
     ignores: str | None = None
@@ -154,6 +160,11 @@ class Standing:
     """Whether the group stands in a topic that had the same name, and is gone."""
     known: int | None = None
     """Where the group is known to have stood, if it stands nowhere now: its offset has expired or was deleted."""
+
+    @property
+    def highest_completed(self) -> int:
+        """One less than the next offset, or than the end of the last span above it."""
+        return CompletedOffsets(self.next_offset or 0, self.done).highest_completed
 
 
 def standing_of(facts: Facts) -> Standing:
@@ -173,7 +184,7 @@ def standing_of(facts: Facts) -> Standing:
         facts.origin,
         completed.next_offset,
         completed.beyond,
-        leader_epoch=_epoch_at(completed.next_offset, held, current),
+        leader_epoch=_epoch_at(completed, held, current),
         follows=current.progress.run_key if current and further else None,
         ignores=ignores,
     )
@@ -188,12 +199,12 @@ def _known(facts: Facts) -> int | None:
     return facts.stored.offset if facts.stored and facts.stored.progress.topic_id == facts.topic_id else None
 
 
-def _epoch_at(next_offset: int, held: Held | None, stored: Stored | None) -> int:
+def _epoch_at(completed: CompletedOffsets, held: Held | None, stored: Stored | None) -> int:
     known = [each for each in (stored, held) if each is not None]
     for each in known:
-        if each.offset == next_offset:
+        if each.offset == completed.next_offset and not completed.beyond:
             return each.leader_epoch
-    # Pieces have come there. An epoch that is too high says of no log that it was cut.
+    # Pieces have come there, or further. An epoch that is too high says of no log that it was cut.
     return max((each.leader_epoch for each in known), default=NO_EPOCH)
 
 

@@ -60,7 +60,7 @@ def _check_not_truncated(positions: Positions, plan: Plan, further: Mapping[int,
     was made."""
     planned = {each.partition: each.leader_epoch for each in plan.ranges}
     asked = {
-        partition: (held.offset, held.leader_epoch)
+        partition: (held.highest_completed + 1, held.leader_epoch)
         for partition, held in further.items()
         if held.leader_epoch not in (NO_EPOCH, planned[partition])
     }

@@ -140,7 +140,8 @@ def check_not_truncated(cluster: Cluster, group: str, snapshot: Snapshot, ranges
     for planned in ranges:
         # Also where a run of its own is to be published: it takes the group on from there.
         standing = snapshot.standing(planned.partition)
-        at = max(standing.next_offset or 0, snapshot.earliest[planned.partition])
+        # What pieces have completed above the offset is not read again either.
+        at = max(standing.highest_completed + 1, snapshot.earliest[planned.partition])
         # Where the leader is the one that had the records, none is lost.
         if standing.leader_epoch not in (NO_EPOCH, planned.leader_epoch) and at > 0:
             asked[planned.partition] = (at, standing.leader_epoch)

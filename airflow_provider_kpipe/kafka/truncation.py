@@ -60,8 +60,8 @@ def refuse_truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[in
     """Raise an error that names the first partition that was truncated, if one was."""
     for partition, lost in truncated(cluster, group, topic, asked).items():
         raise PlanError(
-            f"partition {partition} of {topic!r} was truncated by an unclean election: the group stands at "
-            f"{asked[partition][0]}, and the leader that is there now does not know what lay before it ({lost}). "
+            f"partition {partition} of {topic!r} was truncated by an unclean election: what was read for the group "
+            f"ends at {asked[partition][0]}, and the leader that is there now does not know what lay before ({lost}). "
             "Records may be lost, and others may have taken their offsets: reset the group to where it should go on"
         )
 

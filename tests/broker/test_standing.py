@@ -355,7 +355,7 @@ def test_a_log_that_was_cut_and_has_grown_again_stops_by_name(broker: SandboxBro
     delete_group(bench, progress_group_of(bench.pipeline.group))
     fill(bench.bootstrap, bench.topic, numbered(10, start=10))
 
-    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* stands at 10"):
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 10"):
         bench.plan(run_key="two")
     # And where that is found out after the plan: by the worker.
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 10})
@@ -375,7 +375,7 @@ def test_a_published_window_does_not_hide_that_a_log_was_cut_below_it(broker: Sa
     delete_group(bench, progress_group_of(bench.pipeline.group))
     fill(bench.bootstrap, bench.topic, numbered(10, start=10))
     window = {"start": Explicit({0: 10}), "end": Explicit({0: 15})}
-    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* stands at 10"):
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 10"):
         bench.plan(run_key="window", publish=True, **window)
     assert bench.plan(run_key="own", **window).pending
 
@@ -386,7 +386,25 @@ def test_so_does_an_attempt_behind_the_late_checkpoint_of_an_older_plan(broker: 
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     bench.work(older)
     bench.checkpoint(of_epoch(older, 7))
-    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* stands at 10"):
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 10"):
+        bench.attempt(newer)
+
+
+def test_so_do_both_where_the_cut_is_below_what_pieces_have_completed_above_the_group(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other records may have taken the offsets of those that need no reading any more."""
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
+    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
+    last = len(older.ranges[0].pieces) - 1
+    bench.piece(bench.claim(older), last, task=last + 1).run()
+    bench.checkpoint(of_epoch(older, 7))
+    assert at(bench) == {0: 0}
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 40"):
+        bench.plan(run_key="newest")
+    with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 40"):
         bench.attempt(newer)
 
 

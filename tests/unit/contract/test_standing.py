@@ -55,6 +55,12 @@ def test_the_leaders_epoch_comes_with_the_offset_also_where_pieces_have_come_to_
     assert (found.next_offset, found.leader_epoch) == (offset, epoch)
 
 
+def test_above_the_offset_of_the_group_pieces_may_have_gone_on_under_a_later_leader() -> None:
+    begun = replace(stored(30, pieces=((70, 100),)), leader_epoch=7)
+    found = standing_of(Facts(TOPIC, replace(marked(40), leader_epoch=5), stored=begun))
+    assert (found.next_offset, found.highest_completed, found.leader_epoch) == (40, 99, 7)
+
+
 def test_what_was_stored_before_a_reset_counts_no_more() -> None:
     """Somebody leaves no mark, also where the offset stays the same."""
     facts = Facts(TOPIC, Held(40), published=marked(40), stored=stored(70))
