@@ -315,6 +315,30 @@ def test_so_is_what_pieces_have_done_whose_progress_has_expired(
     assert at(bench) == {0: 40}
 
 
+def test_a_backfill_that_is_only_taken_on_again_loses_nothing_that_expired_pieces_have_done(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first piece is stored again, and its checkpoint comes once more: what it told of before stays told."""
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
+    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    plan = bench.plan(run_key="one", start=Explicit({0: 0}), end=Explicit({0: 40}))
+    slots = range(len(plan.ranges[0].pieces))
+    job = bench.claim(plan)
+    for slot in slots[2:]:
+        bench.piece(job, slot, task=slot + 1).run()
+    bench.checkpoint(plan)
+    for slot in slots[2:]:
+        delete_group(bench, progress_group_of(plan.working_group, slot))
+    bench.claim(plan)
+    bench.checkpoint(plan)
+    again = bench.claim(plan)
+    for slot in slots:
+        bench.piece(again, slot, task=slot + 1).run()
+    assert sorted(ids(bench)) == list(range(40))
+    assert bench.checkpoint(plan).complete
+
+
 def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginning(
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
