@@ -123,7 +123,9 @@ def committed_beyond(plan: Plan, checkpoints: Mapping[int, Iterable[Held]]) -> d
     """
     found: dict[int, Held] = {}
     for planned in plan.ranges:
-        ours = [each for each in checkpoints.get(planned.partition, ()) if each.is_in(plan.topic_id, planned.origin)]
+        held = (each for each in checkpoints.get(planned.partition, ()) if each.is_in(plan.topic_id, planned.origin))
+        # Another pipeline's outputs are not ours: the checkpoint names it.
+        ours = [each for each in held if each.mark is not None and each.mark.owner in ("", plan.owner)]
         furthest = max(ours, key=lambda held: (held.offset, held.beyond), default=None)
         if furthest is None:
             continue

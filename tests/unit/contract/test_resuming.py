@@ -82,9 +82,18 @@ def test_counts_that_a_checkpoint_has_told_of_are_not_told_again(offset: int, in
         (marked(40, beyond=((60, 70),)), True),
         (marked(41, origin=Origin(4, 10)), False),
         (marked(41, topic_id="gone"), False),
+        (marked(41, owner="another"), False),
         (Held(41), False),
     ],
-    ids=["further", "where it was", "pieces above", "of another origin", "of another topic", "of somebody else"],
+    ids=[
+        "further",
+        "where it was",
+        "pieces above",
+        "of another origin",
+        "of another topic",
+        "of another pipeline",
+        "of somebody else",
+    ],
 )
 def test_checkpoints_that_have_come_since_the_plan_count(held: Held, counts: bool) -> None:
     assert (0 in committed_beyond(PLAN, {0: [marked(40), held]})) is counts
