@@ -86,10 +86,11 @@ def airflow_in_parts(
     finally:
         airflow_server.PROGRAMS = PROGRAMS
     try:
+        # They end at once where the database is not there yet. Nor is there the environment of a process that has just
+        # begun.
+        wait_for(lambda: _answers(airflow), "the API server", START_SECONDS)
         parts = Parts(airflow)
         try:
-            # They end at once where the database is not there yet.
-            wait_for(lambda: _answers(airflow), "the API server", START_SECONDS)
             parts.start(*MORTAL)
             airflow.wait_until_ready()
             yield airflow, parts
