@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
-from jobs import descendants, python_workers, running_job, wait_for
+from jobs import descendants, is_alive, python_workers, running_job, wait_for
 from pipelines import Bench
 from topics import fill, numbered
 
@@ -40,6 +40,7 @@ def test_a_driver_that_hangs_is_killed_and_the_error_says_so(broker: SandboxBrok
         for each in family:
             each.send_signal(signal.SIGSTOP)
         code, output = job.wait(90), job.output()
-        assert [each for each in family if each.is_running() and each.status() != "zombie"] == []
+        # The system takes a while to take down a Java that was killed.
+        wait_for(lambda: not any(map(is_alive, family)), "the end of all processes of the job", 30)
     assert code != 0
     assert "Spark's driver had not come to its end 4 s after max_run_time, and was killed" in output
