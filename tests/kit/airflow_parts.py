@@ -35,6 +35,7 @@ class Parts:
         surroundings = psutil.Process(airflow.pid).environ()
         self._environment = {**surroundings, **{f"AIRFLOW__{name}": value for name, value in SOON.items()}}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._left_behind: list[psutil.Process] = []
 
     def start(self, *names: str) -> None:
         for name in names:
@@ -51,17 +52,21 @@ class Parts:
     def kill(self, name: str) -> None:
         part = self._running.pop(name)
         assert part.poll() is None, f"the {name} had ended by itself"
+        self._left_behind += _below(part)
         part.kill()
         part.wait()
 
     def end(self) -> None:
         """End both, and what killed ones have left behind."""
-        left = [each for each in psutil.process_iter() if self._is_ours(each)]
+        # An executor's workers write their title over their environment.
+        left = [*self._left_behind, *(each for part in self._running.values() for each in _below(part))]
+        left += [each for each in psutil.process_iter() if self._is_ours(each)]
         for each in left:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
         psutil.wait_procs(left, timeout=30)
         for part in self._running.values():
+            part.kill()
             part.wait()
 
     def _is_ours(self, process: psutil.Process) -> bool:
@@ -71,6 +76,12 @@ class Parts:
             )
         except psutil.Error:
             return False
+
+
+def _below(part: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(part.pid).children(recursive=True)
+    return []
 
 
 @contextmanager
