@@ -125,7 +125,7 @@ def committed_beyond(plan: Plan, checkpoints: Mapping[int, Iterable[Held]]) -> d
     for planned in plan.ranges:
         held = (each for each in checkpoints.get(planned.partition, ()) if each.is_in(plan.topic_id, planned.origin))
         # Another pipeline's outputs are not ours: the checkpoint names it.
-        ours = [each for each in held if each.mark is not None and each.mark.owner in ("", plan.owner)]
+        ours = [each for each in held if each.mark is not None and _is_ours(each.mark.owner, plan)]
         furthest = max(ours, key=lambda held: (held.offset, held.beyond), default=None)
         if furthest is None:
             continue
@@ -137,5 +137,9 @@ def committed_beyond(plan: Plan, checkpoints: Mapping[int, Iterable[Held]]) -> d
 
 def is_of_another_pipeline(planned: PartitionRange, plan: Plan, found: Stored) -> bool:
     """Tell progress of a pipeline that reads for the same group: each of the two would read a part of the records."""
-    owner = found.progress.owner
-    return found.progress.is_in(plan.topic_id, planned.origin) and owner not in ("", plan.owner)
+    return found.progress.is_in(plan.topic_id, planned.origin) and not _is_ours(found.progress.owner, plan)
+
+
+def _is_ours(owner: str, plan: Plan) -> bool:
+    """Tell what the plan's pipeline has left behind, or somebody who has not said whose it is."""
+    return owner in ("", plan.owner)

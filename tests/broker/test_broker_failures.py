@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+import shorter_bounds
 from ends import ended
 from jobs import wait_for
 from pipelines import Bench
 from redrives import order
 from redrives import worker as redriving_worker
+from shorter_bounds import SHORTER
 from tasks import work_in_task
 from topics import committed, fill, numbered, read_all
 from workers import Working
@@ -84,30 +87,13 @@ def test_it_costs_time_and_nothing_else(
 # One after another in the worst case: the source's silence, the output's, a commit, an opening, two producers and two
 # consumers that do not close.
 BOUND_SECONDS = 60
-BOUNDS = {
-    "admission.STANDSTILL_SECONDS": 4.0,
-    "deadline.CLOSE_SECONDS": 2.0,
-    "delivery.ANSWER_SECONDS": 4.0,
-    "delivery.STORE_SECONDS": 4.0,
-    "last_words.SAY_SECONDS": 4.0,
-    "missing_replicas.ASK_SECONDS": 4.0,
-    "ownership.ANSWER_SECONDS": 4.0,
-    "planned_topic.LOOK_SECONDS": 4.0,
-    "redrive_ledger.ANSWER_SECONDS": 4.0,
-    "source.ANSWER_SECONDS": 4.0,
-    "source.STALL_SECONDS": 4.0,
-}
 
 
 @pytest.fixture
 def shorten_bounds(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Once the broker is gone: one that has just come up takes longer for its first answers."""
 
-    def shorten() -> None:
-        for bound, seconds in BOUNDS.items():
-            monkeypatch.setattr(f"kpipe_engine.{bound}", seconds)
-
-    return shorten
+    return partial(shorter_bounds.shorten_bounds, monkeypatch)
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
@@ -253,7 +239,7 @@ def test_a_task_with_more_blocks_finds_out_twice_that_nobody_is_there(
     job = bench.attempt(plan)
     getattr(own_broker, trouble)()
 
-    done, said = work_in_task(bench, plan, job=job, tasks=tasks, bounds={**BOUNDS, "silence.ASK_SECONDS": 4.0})
+    done, said = work_in_task(bench, plan, job=job, tasks=tasks, bounds={**SHORTER, "silence.ASK_SECONDS": 4.0})
 
     assert [each["state"] for each in done] == ["stopped"] * 5, said
     reasons = [each["reason"] for each in done]

@@ -12,6 +12,7 @@ from gated import SEGMENT, gated, in_the_middle
 from job_runs import job_run
 from jobs import wait_for
 from pipelines import Bench
+from shorter_bounds import shorten_bounds
 from small_disk import fill_up, make_room, small_disk
 from topics import committed, fill, numbered, read_all
 
@@ -21,17 +22,6 @@ from airflow_provider_kpipe.sandbox import SandboxBroker
 RECORDS = 40
 # A log of a megabyte or two in all.
 SMALL = {"log.index.size.max.bytes": "65536", "log.segment.bytes": "1048576"}
-BOUNDS = {
-    "admission.STANDSTILL_SECONDS": 4.0,
-    "deadline.CLOSE_SECONDS": 2.0,
-    "delivery.ANSWER_SECONDS": 4.0,
-    "delivery.STORE_SECONDS": 4.0,
-    "last_words.SAY_SECONDS": 4.0,
-    "ownership.ANSWER_SECONDS": 4.0,
-    "planned_topic.LOOK_SECONDS": 4.0,
-    "source.ANSWER_SECONDS": 4.0,
-    "source.STALL_SECONDS": 4.0,
-}
 
 
 @pytest.fixture
@@ -52,8 +42,7 @@ def test_a_broker_whose_disk_is_full_ends_the_run_by_name_and_nothing_is_lost(
         plan = bench.plan()
         with in_the_middle(bench, plan, 10, gate) as working:
             fill_up(disk)
-            for bound, seconds in BOUNDS.items():
-                monkeypatch.setattr(f"kpipe_engine.{bound}", seconds)
+            shorten_bounds(monkeypatch)
         (stopped,) = working.progress
         assert stopped.state == "stopped"
         assert "answer" in (stopped.reason or "")

@@ -14,6 +14,7 @@ from gated import SEGMENT, gated, stored_of
 from jobs import wait_for
 from pipelines import Bench
 from replicas import COORDINATORS, FIRST, SECOND, await_brokers, await_in_sync, create, let_lead, two_brokers
+from shorter_bounds import shorten_bounds
 from topics import committed, fill, numbered, read_all
 from workers import Working
 
@@ -127,8 +128,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
             assert_all_is_there(each.bench, each.bench.output)
 
         with monkeypatch.context() as shortened:
-            for bound, seconds in BOUNDS.items():
-                shortened.setattr(f"kpipe_engine.{bound}", seconds)
+            shorten_bounds(shortened, BOUNDS)
             for each in stopping:
                 each.let_go()
             for each in stopping:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from topics import Sent, commit, committed, fill, fill_in_transactions, held, ho
 
 from airflow_provider_kpipe import KafkaDestination, PartitionScaling
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of
 from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
@@ -38,6 +40,19 @@ def whole(bench: Bench, run_key: str, **wishes: Any) -> Plan:
     bench.work(plan)
     assert bench.checkpoint(plan).complete
     return plan
+
+
+def in_pieces(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A pipeline that cuts its partition of 40 records into pieces."""
+    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
+    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
+    fill(bench.bootstrap, bench.topic, numbered(40))
+    return bench
+
+
+def work_pieces(bench: Bench, job: Job, slots: Iterable[int]) -> None:
+    for slot in slots:
+        bench.piece(job, slot, task=slot + 1).run()
 
 
 def at(bench: Bench, partitions: int = 1) -> dict[int, int]:
@@ -233,14 +248,10 @@ def test_a_cap_is_not_spent_on_what_has_left_the_topic(broker: SandboxBroker) ->
 def test_a_reset_to_the_first_gap_of_a_run_in_pieces_reads_all_that_follows(
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
-    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
-    fill(bench.bootstrap, bench.topic, numbered(40))
+    bench = in_pieces(broker, monkeypatch)
     plan = bench.plan(run_key="one")
     job = bench.claim(plan)
-    for slot in range(len(plan.ranges[0].pieces)):
-        if slot != 1:
-            bench.piece(job, slot, task=slot + 1).run()
+    work_pieces(bench, job, [slot for slot in range(len(plan.ranges[0].pieces)) if slot != 1])
     bench.checkpoint(plan)
     gap = at(bench)[0]
     assert bench.plan(run_key="by itself").ranges[0].done != ()
@@ -295,21 +306,17 @@ def test_so_is_what_pieces_have_done_whose_progress_has_expired(
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The checkpoint of a run that stopped half-way has told of it above the offset of the group."""
-    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
-    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
-    fill(bench.bootstrap, bench.topic, numbered(40))
+    bench = in_pieces(broker, monkeypatch)
     plan = bench.plan(run_key="one")
     slots = range(len(plan.ranges[0].pieces))
     job = bench.claim(plan)
-    for slot in slots[2:]:
-        bench.piece(job, slot, task=slot + 1).run()
+    work_pieces(bench, job, slots[2:])
     bench.checkpoint(plan)
     assert at(bench) == {0: 0}
     for slot in (0, *slots[2:]):
         delete_group(bench, progress_group_of(bench.pipeline.group, slot))
     again = bench.claim(plan)
-    for slot in slots:
-        bench.piece(again, slot, task=slot + 1).run()
+    work_pieces(bench, again, slots)
     assert sorted(ids(bench)) == list(range(40))
     assert bench.checkpoint(plan).complete
     assert at(bench) == {0: 40}
@@ -319,22 +326,18 @@ def test_a_backfill_that_is_only_taken_on_again_loses_nothing_that_expired_piece
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its first piece is stored again, and its checkpoint comes once more: what it told of before stays told."""
-    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
-    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
-    fill(bench.bootstrap, bench.topic, numbered(40))
+    bench = in_pieces(broker, monkeypatch)
     plan = bench.plan(run_key="one", start=Explicit({0: 0}), end=Explicit({0: 40}))
     slots = range(len(plan.ranges[0].pieces))
     job = bench.claim(plan)
-    for slot in slots[2:]:
-        bench.piece(job, slot, task=slot + 1).run()
+    work_pieces(bench, job, slots[2:])
     bench.checkpoint(plan)
     for slot in slots[2:]:
         delete_group(bench, progress_group_of(plan.working_group, slot))
     bench.claim(plan)
     bench.checkpoint(plan)
     again = bench.claim(plan)
-    for slot in slots:
-        bench.piece(again, slot, task=slot + 1).run()
+    work_pieces(bench, again, slots)
     assert sorted(ids(bench)) == list(range(40))
     assert bench.checkpoint(plan).complete
 
@@ -418,12 +421,10 @@ def test_so_do_both_where_the_cut_is_below_what_pieces_have_completed_above_the_
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other records may have taken the offsets of those that need no reading any more."""
-    monkeypatch.setattr(planner, "SHORTEST_PIECE", 10)
-    bench = Bench.make(broker.bootstrap_servers, scaling=PartitionScaling("relax_ordering_within_partition"))
-    fill(bench.bootstrap, bench.topic, numbered(40))
+    bench = in_pieces(broker, monkeypatch)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     last = len(older.ranges[0].pieces) - 1
-    bench.piece(bench.claim(older), last, task=last + 1).run()
+    work_pieces(bench, bench.claim(older), [last])
     bench.checkpoint(of_epoch(older, 7))
     assert at(bench) == {0: 0}
     with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 40"):
