@@ -6,7 +6,7 @@ stored progress is forgotten after a week, and the group of a run that goes on i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
@@ -114,6 +114,21 @@ def is_superseded(planned: PartitionRange, plan: Plan, checkpoints: Iterable[Hel
     """Tell a plan from before somebody moved the group, where a newer run has gone on from there and was published."""
     marks = [held.mark for held in checkpoints if held.mark is not None and held.is_of(plan.topic_id)]
     return any(mark.number > plan.number and mark.origin != planned.origin for mark in marks)
+
+
+def unknown_partitions(plan: Plan, stored: Mapping[int, Collection[int]], further: Collection[int]) -> list[int]:
+    """List the partitions in which nothing tells how far a run has come: neither what it has stored nor a checkpoint.
+
+    :param stored: by slot, the partitions in which something is stored
+    :param further: those in which a checkpoint has come beyond the plan's start
+    """
+    return [
+        planned.partition
+        for planned in plan.ranges
+        if len(planned)
+        and planned.partition not in further
+        and any(planned.partition not in stored.get(piece.slot, ()) for piece in planned.pieces)
+    ]
 
 
 def committed_beyond(plan: Plan, checkpoints: Mapping[int, Iterable[Held]]) -> dict[int, Held]:

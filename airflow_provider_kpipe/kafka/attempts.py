@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
 from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded
+from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded, unknown_partitions
 from airflow_provider_kpipe.contract.standing import Held
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
@@ -28,12 +29,14 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
     """Draw a number that all attempts before are below, and see where the group stands by now.
 
     A plan from before somebody moved the group is refused once a newer run has gone on from there: what it would write
-    is written, or was not wanted.
+    is written, or was not wanted. So is one of which the broker has forgotten how far its run has come.
     """
     with Positions(settings) as positions:
         # First: of all that is asked here, only this names what ails a connection.
         positions.topic(plan.topic)
         checkpoints = positions.checkpoints(plan)
+        further = committed_beyond(plan, checkpoints)
+        _check_remembered(positions, plan, further)
         highest = _highest_number(positions, plan)
     for planned in plan.ranges:
         if is_superseded(planned, plan, checkpoints[planned.partition]):
@@ -41,10 +44,31 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
                 f"group {plan.working_group!r} was moved in partition {planned.partition} since the plan was made, and "
                 "a newer run has gone on from there: start a new run"
             )
-    further = committed_beyond(plan, checkpoints)
     _check_not_truncated(positions, plan, further)
     number = draw_number(settings, plan.working_group, plan.topic, above=highest)
     return Attempt(number, tuple(further))
+
+
+def _check_remembered(positions: Positions, plan: Plan, further: Collection[int]) -> None:
+    """Refuse a plan whose number is forgotten, where nothing tells any more how far its run has come.
+
+    The plan's number was there before anything that its run has stored, so the broker forgets it first. As long as it
+    is there, a range of which nothing is stored was not begun.
+    """
+    if positions.group_offsets(sequence_group_of(plan.working_group), plan.topic, [0]):
+        return
+    slots: dict[int, set[int]] = {}
+    for planned in plan.pending:
+        for piece in planned.pieces:
+            slots.setdefault(piece.slot, set()).add(piece.partition)
+    stored = {slot: positions.stored_so_far(plan.progress_group(slot), plan.topic, at) for slot, at in slots.items()}
+    unknown = unknown_partitions(plan, stored, further)
+    if unknown:
+        raise StalePlanError(
+            f"run {plan.run_key!r} was planned so long ago that the broker has forgotten how far it has come in "
+            f"partitions {unknown} (offsets.retention.minutes, 7 days by default): its records would be written "
+            "again; look which records are there, and start a new run for the rest"
+        )
 
 
 def _highest_number(positions: Positions, plan: Plan) -> int:

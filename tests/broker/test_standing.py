@@ -17,7 +17,7 @@ from topics import Sent, commit, committed, fill, fill_in_transactions, held, ho
 from airflow_provider_kpipe import KafkaDestination, PartitionScaling
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of
+from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of, sequence_group_of
 from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import CommitError, GroupMovedError, PlanError, StalePlanError
@@ -340,6 +340,42 @@ def test_a_backfill_that_is_only_taken_on_again_loses_nothing_that_expired_piece
     work_pieces(bench, again, slots)
     assert sorted(ids(bench)) == list(range(40))
     assert bench.checkpoint(plan).complete
+
+
+@pytest.mark.parametrize("publish", [True, False], ids=["published", "on its own"])
+def test_a_backfill_of_which_everything_is_forgotten_is_refused_and_writes_nothing_twice(
+    broker: SandboxBroker, publish: bool
+) -> None:
+    bench, plan = stopped_backfill(broker, publish)
+    for group in kafka_consumer_groups(bench.bootstrap, "--list").split():
+        if group.startswith(plan.working_group):
+            delete_group(bench, group)
+    # The second time too: a refusal leaves nothing behind that the next attempt would take for a memory.
+    for _ in range(2):
+        with pytest.raises(StalePlanError, match=r"forgotten how far it has come in partitions \[0\]"):
+            bench.attempt(plan)
+    assert ids(bench) == list(range(10))
+
+
+def test_one_whose_number_alone_is_forgotten_goes_on(broker: SandboxBroker) -> None:
+    bench, plan = stopped_backfill(broker, publish=True)
+    delete_group(bench, sequence_group_of(plan.working_group))
+    bench.work(plan)
+    assert bench.checkpoint(plan).complete
+    assert ids(bench) == list(range(30))
+
+
+def stopped_backfill(broker: SandboxBroker, publish: bool) -> tuple[Bench, Plan]:
+    """A window of 30 records, of which ten are written; its checkpoint has come."""
+    bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
+    fill(bench.bootstrap, bench.topic, numbered(30))
+    plan = bench.plan(run_key="back", publish=publish, start=Explicit({0: 0}), end=Explicit({0: 30}))
+    worker = bench.worker(plan)
+    worker.open()
+    worker.run_chunk()
+    worker.close()
+    assert not bench.checkpoint(plan).complete
+    return bench, plan
 
 
 def test_a_topic_that_is_re_created_during_the_first_run_is_read_from_its_beginning(

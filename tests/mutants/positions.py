@@ -165,6 +165,27 @@ MUTATIONS = (
         "tests/unit/contract/test_standing_machine.py",
     ),
     Mutation(
+        "attempt: what is forgotten is taken for what was never begun",
+        f"{PACKAGE}/kafka/attempts.py",
+        "        _check_remembered(positions, plan, further)\n",
+        "",
+        "tests/broker/test_standing.py -k everything_is_forgotten",
+    ),
+    Mutation(
+        "attempt: a run of which all is known is refused as forgotten",
+        f"{PACKAGE}/kafka/attempts.py",
+        "    if unknown:\n",
+        "    if slots:\n",
+        "tests/broker/test_standing.py -k number_alone",
+    ),
+    Mutation(
+        "attempt: of a partition in pieces, the first piece stands for all",
+        RESUMING,
+        "and any(planned.partition not in stored.get(piece.slot, ())",
+        "and all(planned.partition not in stored.get(piece.slot, ())",
+        RESUMED,
+    ),
+    Mutation(
         "transactional ids: a topic that grows gives its partitions other writers",
         f"{PACKAGE}/contract/plan.py",
         "return writer_id_of(self.working_group, self.topic, partition, slot)",

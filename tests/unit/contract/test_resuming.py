@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
-from airflow_provider_kpipe.contract.resuming import committed_beyond, progress_of, take_on
+from airflow_provider_kpipe.contract.resuming import committed_beyond, progress_of, take_on, unknown_partitions
 from airflow_provider_kpipe.contract.standing import Held, Stored
 
 TOPIC = "abc"
@@ -108,3 +108,22 @@ def test_but_not_those_that_the_plan_knows_of() -> None:
 def test_a_newer_run_that_begins_behind_the_range_found_it_complete(start: int, complete: bool) -> None:
     found = progress_of(RANGE, PLAN, stored(120, number=3, start=start, end=200, lease=Lease(3, 9, 0)))
     assert (found.ended, found.complete) == ("revoked", complete)
+
+
+@pytest.mark.parametrize(
+    ("known", "further", "unknown"),
+    [
+        ({}, {}, [0, 1]),
+        ({0: [0]}, {}, [0, 1]),
+        ({0: [0], 1: [0]}, {}, [1]),
+        ({0: [0, 1], 1: [0]}, {}, []),
+        ({0: [1]}, {0: marked(50)}, []),
+    ],
+    ids=["nothing", "only the first of two pieces", "both", "all", "a checkpoint has come further"],
+)
+def test_of_a_partition_something_is_known_where_each_piece_or_a_checkpoint_has_left_something(
+    known: dict[int, list[int]], further: dict[int, Held], unknown: list[int]
+) -> None:
+    empty = PartitionRange(2, 10, 10, 10, origin=ORIGIN)
+    plan = replace(PLAN, ranges=(replace(RANGE, cuts=(70,)), replace(RANGE, partition=1), empty))
+    assert unknown_partitions(plan, known, further) == unknown
