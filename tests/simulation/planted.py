@@ -28,7 +28,7 @@ FROM: Mapping[str, int] = {
     "checkpoints_do_not_fence_each_other": 4030,
     "nobody_looks_after_a_failure": 20,
     "leases_are_ignored": 50,
-    "pieces_of_a_run_before_are_not_fenced": 530,
+    "pieces_of_a_run_before_are_not_fenced": 390,
 }
 """The first seed to try, where it is not the very first."""
 # Nothing fences in at least once: who stands still between its look and its store stores over a later run in any case.

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, starmap
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import tests.simulation.injection  # noqa: F401  # before anything of the product
 from tests.simulation.figures import Figures
@@ -29,6 +29,7 @@ from tests.simulation.workload.script import draw
 RESULTS = ROOT / "tests" / "results" / "simulation.json"
 ALL_COLLECTED_EVERY = 1_000
 MOST_SHOWN = 10
+PART = 5_000
 
 
 def run(seeds: Iterable[int], seconds: float, until_anomaly: bool = False, digests: bool = False) -> Figures:
@@ -66,12 +67,18 @@ def add(result: Result, figures: Figures) -> None:
         figures.seeds.append(result.script.seed)
 
 
-def run_in_processes(processes: int, first: int, count: int, *how: Any) -> Figures:
+def run_in_processes(processes: int, seeds: range, seconds: float, *how: bool) -> Iterator[Figures]:
+    """Run them in parts, and say after each part what all have come to: a run that is ended early has its figures."""
+    parts = [(seeds[at : at + PART], seconds, *how) for at in range(0, len(seeds), PART)]
     if processes == 1:
-        return run(range(first, first + count), *how)
-    shares = [(range(first + at, first + count, processes), *how) for at in range(processes)]
+        yield from accumulate(starmap(run, parts), initial=Figures())
+        return
     with get_context("spawn").Pool(processes) as pool:
-        return sum(pool.starmap(run, shares), Figures())
+        yield from accumulate(pool.imap_unordered(run_part, parts), initial=Figures())
+
+
+def run_part(part: tuple[range, float, bool, bool]) -> Figures:
+    return run(*part)
 
 
 def replay(seed: int) -> int:
@@ -115,11 +122,13 @@ def main(arguments: list[str]) -> int:
     os.nice(10)
     first = random.SystemRandom().randrange(10**9) if chosen.first is None else chosen.first
     say(f"seeds from {first}")
-    how = chosen.seconds, chosen.until_anomaly, chosen.digests
-    figures = run_in_processes(chosen.processes, first, chosen.seeds, *how)
+    seeds = range(first, first + chosen.seeds)
+    for figures in run_in_processes(chosen.processes, seeds, chosen.seconds, chosen.until_anomaly, chosen.digests):
+        if chosen.results is not None and figures.schedules:
+            keep(figures, first, chosen.results)
+        if figures.seconds > chosen.seconds * chosen.processes or (chosen.until_anomaly and figures.seeds):
+            break
     say(figures.told())
-    if chosen.results is not None:
-        keep(figures, first, chosen.results)
     return 1 if figures.seeds else 0
 
 
