@@ -1,4 +1,4 @@
-"""A scheduler, a triggerer and a task's process that are killed while Spark works, and started again."""
+"""A scheduler, a triggerer, a task's process and its executor's worker, each killed while Spark works."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def goes_on(bench: Bench) -> None:
     wait_for(lambda: stored(bench) > before, "another stored chunk", RUN_SECONDS)
 
 
+def parent(process: psutil.Process) -> psutil.Process:
+    found = process.parent()
+    assert found is not None
+    return found
+
+
 def test_they_cost_time_and_nothing_else(broker: SandboxBroker, tmp_path: Path) -> None:
     """One Airflow for all of them: each dies in the middle of the work of another try."""
     hurry, dags = tmp_path / "hurry", tmp_path / "dags"
@@ -75,11 +81,21 @@ def test_they_cost_time_and_nothing_else(broker: SandboxBroker, tmp_path: Path) 
         goes_on(bench)
 
         second_job, tries = job_of(bench), run.tries("group.run")
-        task = second_job[0].parent()
-        assert task is not None
+        task = parent(second_job[0])
         assert "airflow" in " ".join(task.cmdline())
         task.send_signal(signal.SIGKILL)
         assert psutil.wait_procs(second_job, timeout=GONE_SECONDS)[1] == []
+        wait_for(lambda: run.tries("group.run") > tries, "a try behind the killed one", RUN_SECONDS)
+        wait_for(lambda: len(job_of(bench)) >= 3, "a third job", RUN_SECONDS)
+        goes_on(bench)
+
+        third_job, tries = job_of(bench), run.tries("group.run")
+        worker = parent(parent(third_job[0]))
+        assert "LocalExecutor" in " ".join(worker.cmdline())
+        worker.send_signal(signal.SIGKILL)
+        assert psutil.wait_procs(third_job, timeout=GONE_SECONDS)[1] == []
+        # The task has died with its worker, and nobody tells: the scheduler misses its heartbeats.
+        wait_for(lambda: run.tries("group.run") > tries, "a try behind the killed worker", RUN_SECONDS)
         assert stored(bench) < RECORDS
         assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {}
 

@@ -9,7 +9,7 @@ from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
 from tests.simulation.scheduler import Task
-from tests.simulation.workload.world import NAME, PROGRESS, World
+from tests.simulation.workload.world import DETAILS, NAME, PROGRESS, WINDOWS, World
 
 FOREIGN = 1_000_000
 """Numbers of producers that are not ours begin here."""
@@ -124,7 +124,8 @@ class Operator:
         return mark is None or mark.topic_id == self.world.scene.cluster.topic(NAME).id
 
     def expire(self) -> None:
-        """A week in which nobody stores: progress is forgotten, the group is kept by checkpoints with nothing to do."""
+        """A week in which nobody stores: progress is forgotten, or a part of it, as well as all that windows have left.
+        The group and its counter are kept by runs with nothing to do."""
         world, cluster = self.world, self.world.scene.cluster
         if not self.when(self.is_alone):
             return
@@ -135,14 +136,18 @@ class Operator:
             told = world.told_of.get((group, partition)) == stored
             if public is None or not (told or stored.offset <= public.offset):
                 return
-        names = [each for each in cluster.groups if each.startswith(PROGRESS)]
-        names = [each for each in names if not each.endswith((".published", ".sequence"))]
-        if any(cluster.group(each).pending for each in names):
+        kept = [each for each in cluster.groups if each.startswith(PROGRESS)]
+        kept = [each for each in kept if not each.endswith((".published", ".sequence"))]
+        windows = [each for each in cluster.groups if each.startswith(WINDOWS)]
+        if any(cluster.group(each).pending for each in (*kept, *windows)):
             return
-        for each in names:
+        share = self.rnd.choice((1.0, 0.7, 0.3))
+        # What does not fit beside an offset is stored with it, and goes with it.
+        gone = {each for each in sorted({each.removesuffix(DETAILS) for each in kept}) if self.rnd.random() < share}
+        for each in (*(each for each in kept if each.removesuffix(DETAILS) in gone), *windows):
             cluster.expire(each)
         world.expired = True
-        world.log("EXPIRE")
+        world.log("EXPIRE", sorted(gone), len(windows))
 
     # The topic
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import Committed, Explicit, PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress import StoredProgress
 from airflow_provider_kpipe.exceptions import GroupMovedError, PlanError, StalePlanError
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish
@@ -21,6 +23,7 @@ from kpipe_engine.yielding import ListeningOrders, YieldOrders
 from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
 from tests.simulation.clock import VirtualTime
+from tests.simulation.kafka.groups import Held
 from tests.simulation.scheduler import FOREVER, Task
 from tests.simulation.workload.world import NAME, Order, World
 
@@ -90,21 +93,22 @@ class DagRun:
         world, key = self.world, self.name
         wishes = {"start": Committed("earliest"), **wishes}
 
-        def body() -> tuple[Plan, Run]:
+        def body() -> tuple[Plan, Run, Mapping[tuple[str, int], Held]]:
+            stored = world.stored()
             plan = world.bench.plan(key, publish=kind == "published", **wishes)
             # The process may have died with the answer in hand: nobody has it then.
             world.scene.play.check()
             ranges = {world.known_as(each.partition): (each.start, each.end) for each in plan.ranges}
             held = {world.known_as(each.partition): each.committed or 0 for each in plan.ranges}
-            return plan, world.model.plan(key, kind, ranges, held)
+            return plan, world.model.plan(key, kind, ranges, held), stored
 
         made = world.shared(f"{key} plan", "plan", body)
         if made is None:
             return None
-        plan, run = made
+        plan, run, stored = made
         shown = [(each.partition, each.start, each.end, each.committed, each.cuts, each.done) for each in plan.ranges]
         world.log("PLAN", key, kind, plan.number, shown)
-        order = Order(plan, world.writing_to(key), run)
+        order = Order(plan, world.writing_to(key), run, known=stored)
         world.orders.append(order)
         return order
 
@@ -247,8 +251,10 @@ class DagRun:
         done = world.shared(f"{self.name} checkpoint {order.key}-{self.tries}", "checkpoint", body)
         if done is None:
             return False
-        if stored == world.stored() and order is world.orders[-1]:
-            world.told_of = stored
+        if order.plan.continues_group and stored == world.stored() and order is world.orders[-1]:
+            world.told_of |= {
+                at: held for at, held in stored.items() if is_of(order, held) or order.known.get(at) == held
+            }
         self.note_told(run)
         alone = not any(each.run and each.run.kind == "published" for each in world.orders)
         calm = others == [each for each in world.model.moved if each.run is not run]
@@ -282,6 +288,11 @@ class DagRun:
         world, run = self.world, order.run
         if run is not None and run.kind == "live" and world.is_current(run):
             world.flag(REFUSED.broken(f"{who} was refused, and nobody has moved the group: {refused}"))
+
+
+def is_of(order: Order, held: Held) -> bool:
+    stored = StoredProgress.read_text(held.metadata, "")
+    return stored is not None and stored.is_of(order.plan.run_key, order.plan.number)
 
 
 def is_whole(progress: Any) -> bool:

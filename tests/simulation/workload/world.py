@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,7 +28,9 @@ from tests.simulation.workload.script import HANDLERS, Script
 EXPECTED = (KpipeError, KafkaException, PartitionStoppedError)
 NAME = "p"
 PROGRESS = f"{NAME}.kpipe"
-OTHERS = (".published", ".sequence", ".details", ".stop")
+WINDOWS = f"{NAME}.backfill."
+DETAILS = ".details"
+OTHERS = (".published", ".sequence", DETAILS, ".stop")
 """Endings of groups that hold no progress."""
 LAST_CHUNK = 50
 
@@ -42,6 +44,8 @@ class Order:
     run: Run | None = None
     """None of a redrive."""
     redrive: Redrive | None = None
+    known: Mapping[tuple[str, int], Held] = field(default_factory=dict)
+    """What was stored before it was planned."""
 
     @property
     def key(self) -> str:
@@ -71,7 +75,7 @@ class World:
     source: dict[int, Place] = field(default_factory=dict)
     """Of records that were read of the source in the end, or before it was made anew."""
     told_of: dict[tuple[str, int], Held] = field(default_factory=dict)
-    """What was stored when the checkpoint of the newest run came, by group and partition."""
+    """What a checkpoint has told of, by group and partition: what its run has stored, or its plan has known."""
     busy: int = 0
     """Plans, attempts and checkpoints that look at the group now."""
 
