@@ -33,10 +33,12 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
     """
     with Positions(settings) as positions:
         # First: of all that is asked here, only this names what ails a connection.
-        positions.topic(plan.topic)
+        topic = positions.topic(plan.topic)
         checkpoints = positions.checkpoints(plan)
         further = committed_beyond(plan, checkpoints)
-        _check_remembered(positions, plan, further)
+        if topic.id == plan.topic_id:
+            # What was stored of a topic goes with it, and whoever reads it says that it is gone.
+            _check_remembered(positions, plan, further)
         highest = _highest_number(positions, plan)
     for planned in plan.ranges:
         if is_superseded(planned, plan, checkpoints[planned.partition]):
