@@ -10,6 +10,7 @@ import psutil
 from airflow_parts import airflow_in_parts
 from jobs import wait_for
 from pipelines import Bench
+from processes import outlasting
 from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
 from topics import committed, fill, numbered, read_all
 
@@ -76,7 +77,7 @@ def test_they_cost_time_and_nothing_else(broker: SandboxBroker, tmp_path: Path) 
         parts.start("scheduler", "triggerer")
         # The scheduler knows nothing of a task that another one has begun: it lets it begin anew.
         wait_for(lambda: run.tries("group.run") > 1, "another try", RUN_SECONDS)
-        assert psutil.wait_procs(first_job, timeout=GONE_SECONDS)[1] == []
+        assert outlasting(first_job, GONE_SECONDS) == []
         wait_for(lambda: len(job_of(bench)) >= 3, "another job", RUN_SECONDS)
         goes_on(bench)
 
@@ -84,7 +85,7 @@ def test_they_cost_time_and_nothing_else(broker: SandboxBroker, tmp_path: Path) 
         task = parent(second_job[0])
         assert "airflow" in " ".join(task.cmdline())
         task.send_signal(signal.SIGKILL)
-        assert psutil.wait_procs(second_job, timeout=GONE_SECONDS)[1] == []
+        assert outlasting(second_job, GONE_SECONDS) == []
         wait_for(lambda: run.tries("group.run") > tries, "a try behind the killed one", RUN_SECONDS)
         wait_for(lambda: len(job_of(bench)) >= 3, "a third job", RUN_SECONDS)
         goes_on(bench)
@@ -93,7 +94,7 @@ def test_they_cost_time_and_nothing_else(broker: SandboxBroker, tmp_path: Path) 
         worker = parent(parent(third_job[0]))
         assert "LocalExecutor" in " ".join(worker.cmdline())
         worker.send_signal(signal.SIGKILL)
-        assert psutil.wait_procs(third_job, timeout=GONE_SECONDS)[1] == []
+        assert outlasting(third_job, GONE_SECONDS) == []
         # The task has died with its worker, and nobody tells: the scheduler misses its heartbeats.
         wait_for(lambda: run.tries("group.run") > tries, "a try behind the killed worker", RUN_SECONDS)
         assert stored(bench) < RECORDS

@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 from jobs import wait_for
 from pipelines import Bench
+from processes import outlasting
 from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
 from topics import committed, fill, numbered, read_all
 
@@ -81,8 +81,7 @@ def test_marked_failed_by_hand_the_job_ends_and_its_prefix_is_committed(slow_run
 
     run.mark_failed("group.run")
 
-    _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
-    assert alive == []
+    assert outlasting(family, GONE_SECONDS) == []
     assert run.wait(RUN_SECONDS) == "failed"
     assert run.task_states()["group.checkpoint"] == "failed"
     done = committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1)[0]
@@ -102,8 +101,7 @@ def test_cleared_while_it_runs_it_goes_on_where_it_stored(slow_run: tuple[Bench,
 
     run.clear(["group.run"], downstream=True)
 
-    _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
-    assert alive == []
+    assert outlasting(family, GONE_SECONDS) == []
     hurry.touch()
     assert run.wait(RUN_SECONDS) == "success", run.task_states()
     assert before > 0
@@ -122,8 +120,7 @@ def test_killed_outright_nothing_is_left_running(slow_run: tuple[Bench, DagRun])
 
     task.send_signal(signal.SIGKILL)
 
-    _, alive = psutil.wait_procs(family, timeout=GONE_SECONDS)
-    assert alive == []
+    assert outlasting(family, GONE_SECONDS) == []
 
 
 def test_a_newer_run_of_the_same_pipeline_takes_over_and_both_outcomes_are_in_the_dag(

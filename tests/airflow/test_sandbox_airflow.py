@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from processes import outlasting
 
 from airflow_provider_kpipe.sandbox import SandboxError
 from airflow_provider_kpipe.sandbox.airflow_api import AirflowApiError
@@ -128,7 +129,7 @@ def test_when_its_parent_is_killed_nothing_is_left(tmp_path: Path) -> None:
                 time.sleep(0.05)
         finally:
             parent.kill()
-    assert psutil.wait_procs([supervisor, *family], timeout=RUN_SECONDS)[1] == []
+    assert outlasting([supervisor, *family], RUN_SECONDS) == []
 
 
 def test_a_missing_dag_folder_is_named(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 from jobs import wait_for
+from processes import outlasting
 
 from airflow_provider_kpipe.sandbox import airflow_server
 from airflow_provider_kpipe.sandbox.airflow_server import PROGRAMS, SandboxAirflow
@@ -67,10 +68,10 @@ class Parts:
         for each in left:
             with suppress(psutil.NoSuchProcess):
                 each.kill()
-        psutil.wait_procs(left, timeout=30)
         for part in self._running.values():
             part.kill()
             part.wait()
+        outlasting(left, 30)
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:

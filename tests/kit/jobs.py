@@ -113,14 +113,6 @@ def descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
-def is_alive(process: psutil.Process) -> bool:
-    """It may go at any moment; one that nobody has waited for is dead, too."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def python_workers(pid: int) -> list[psutil.Process]:
     """The supervisors: forked by Spark's daemon, which the JVM started."""
     return [each for each in descendants(pid) if _generation(each) == 1]

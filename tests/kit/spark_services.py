@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import yaml
+from processes import outlasting
 
 from airflow_provider_kpipe import die_with_parent
 from airflow_provider_kpipe.sandbox.ports import free_ports
@@ -79,7 +80,8 @@ def _process(command: str, variables: Mapping[str, str], log: Path) -> Iterator[
         for each in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 each.kill()
-        psutil.wait_procs(family, timeout=10)
+        process.wait()
+        outlasting(family, 10)
 
 
 def _wait_for(services: SparkServices, text: str, log: Path) -> None:

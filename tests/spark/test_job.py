@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from jobs import descendants, driver_jvm, end_transactions, python_workers, run_job, running_job, wait_for
 from pipelines import Bench
+from processes import outlasting
 from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline import Delivery
@@ -117,8 +117,7 @@ def test_nothing_of_a_job_outlives_the_task_that_is_killed_outright(broker: Sand
         assert len(family) >= 4
         os.kill(job.pid, signal.SIGKILL)
 
-        _, alive = psutil.wait_procs(family, timeout=60)
-        assert [each.cmdline() for each in alive] == []
+        assert [each.cmdline() for each in outlasting(family, 60)] == []
 
 
 def _stored(bench: Bench, plan: Plan) -> int:

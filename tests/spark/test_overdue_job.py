@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import time
 
-from jobs import descendants, is_alive, python_workers, running_job, wait_for
+from jobs import descendants, python_workers, running_job, wait_for
 from pipelines import Bench
+from processes import is_alive
 from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from processes import outlasting
 
 from airflow_provider_kpipe.sandbox.supervisor import Programs
 
@@ -64,7 +65,7 @@ def supervised(folder: Path, programs: Programs) -> Iterator[subprocess.Popen[st
 
 
 def all_gone(processes: list[psutil.Process]) -> bool:
-    return not psutil.wait_procs(processes, timeout=60)[1]
+    return not outlasting(processes, 60)
 
 
 def started(folder: Path, supervisor: int) -> list[psutil.Process]:
