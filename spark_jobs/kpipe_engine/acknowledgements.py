@@ -54,7 +54,14 @@ class Acknowledgements:
         self._refused: list[Refusal] = []
         self._log = ClientLog()
         self._has_transactions = "transactional.id" in settings
-        self.producer = Producer({**settings, "on_delivery": self._note_refusal, "logger": self._log})
+        self.producer = Producer(
+            {
+                **settings,
+                "on_delivery": self._note_refusal,
+                "throttle_cb": lambda event: admission.output_is_throttled(event.throttle_time),
+                "logger": self._log,
+            }
+        )
         self.calls = BoundedCalls(self._drop)
         """Those to the producer that may not return."""
         self.produce_untraced: Callable[..., None] = self.producer.produce

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
@@ -20,9 +21,21 @@ def reason_with_replicas(stop: Exception, settings: Settings, written: Sequence[
 
     The client tries again what a broker refuses for that, and says in the end no more than that time is over.
     """
-    reason = reason_of(stop)
-    missing = ", ".join(_missing(settings, written)) if _may_be_behind(stop) else ""
+    reason, found = reason_of(stop), []
+    # Where the cluster does not answer, what has stopped the partition is all that is known.
+    with contextlib.suppress(KafkaException):
+        for each in _missing(settings, written) if _may_be_behind(stop) else ():
+            found.append(each)
+    missing = ", ".join(found)
     return f"{missing}, and may take nothing until that is mended: {reason}" if missing else reason
+
+
+def is_well(settings: Settings, written: Sequence[str]) -> bool:
+    """Tell whether the cluster answers, and no topic lacks a leader or a replica."""
+    try:
+        return not any(_missing(settings, written))
+    except KafkaException:
+        return False
 
 
 def _may_be_behind(stop: Exception) -> bool:
@@ -33,16 +46,12 @@ def _may_be_behind(stop: Exception) -> bool:
 
 
 def _missing(settings: Settings, written: Sequence[str]) -> Iterator[str]:
-    """One partition of each topic, as long as the cluster answers."""
+    """Name one partition of each topic."""
     until = time.monotonic() + ASK_SECONDS
     admin = AdminClient(connecting({"log_level": 3, **settings}))
     for topic in written:
-        try:
-            left = max(0.0, until - time.monotonic())
-            partitions = admin.list_topics(topic, timeout=left).topics[topic].partitions
-        except KafkaException:
-            # Then what has stopped the partition is all that is known.
-            return
+        left = max(0.0, until - time.monotonic())
+        partitions = admin.list_topics(topic, timeout=left).topics[topic].partitions
         for number, each in sorted(partitions.items()):
             if each.leader < 0:
                 yield f"topic {topic!r} has no leader in partition {number}"

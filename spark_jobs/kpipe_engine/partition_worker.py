@@ -38,7 +38,7 @@ from kpipe_engine.handling import KnownFaults
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.last_words import say_why
-from kpipe_engine.missing_replicas import reason_with_replicas
+from kpipe_engine.missing_replicas import is_well, reason_with_replicas
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.recovery import Recovery
@@ -81,7 +81,8 @@ class PartitionWorker:
         self.caution = Caution(self.care, job.pipeline.chunk_records)
         self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
         self.topic = PlannedTopic(settings.source, job.plan)
-        self.admission = Admission(self.pause, self.resume, orders)
+        is_taken = partial(is_well, settings.destination, job.written_topics)
+        self.admission = Admission(self.pause, self.resume, orders, is_taken)
         self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
         details = DetailsGroup(settings.source, job.plan, ranges[0].slot)
         self.delivery = choose_delivery(

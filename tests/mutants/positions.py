@@ -186,6 +186,20 @@ MUTATIONS = (
         RESUMED,
     ),
     Mutation(
+        "admission: a producer from which a cluster takes nothing though it is well is waited for",
+        f"{ENGINE}/admission.py",
+        "if was_well and self._was_well:",
+        "if False:",
+        "tests/unit/engine/test_admission.py",
+    ),
+    Mutation(
+        "admission: a producer is given up as soon as a cluster has come back",
+        f"{ENGINE}/admission.py",
+        "if was_well and self._was_well:",
+        "if self._was_well:",
+        "tests/unit/engine/test_admission.py",
+    ),
+    Mutation(
         "transactional ids: a topic that grows gives its partitions other writers",
         f"{PACKAGE}/contract/plan.py",
         "return writer_id_of(self.working_group, self.topic, partition, slot)",

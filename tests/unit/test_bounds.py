@@ -45,7 +45,12 @@ BOUNDS = [
 ]
 # Nobody waits for an answer of Kafka's so long, or not more than once: it is asked again after so many seconds.
 NO_BOUNDS = {
-    *("acknowledgements.FLUSH_SECONDS", "acknowledgements.FULL_QUEUE_SECONDS", "admission.PATIENCE_SECONDS"),
+    *(
+        "acknowledgements.FLUSH_SECONDS",
+        "acknowledgements.FULL_QUEUE_SECONDS",
+        "admission.LOOK_SECONDS",
+        "admission.PATIENCE_SECONDS",
+    ),
     *("bounded_reader.READ_SECONDS", "cluster.FIRST_PAUSE_SECONDS"),
     *("cluster.LONGEST_PAUSE_SECONDS", "cluster.LOOK_SECONDS", "crews.LOOK_SECONDS", "executors.LOOK_SECONDS"),
     *(

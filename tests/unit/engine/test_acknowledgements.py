@@ -21,7 +21,7 @@ def make() -> Iterator[Make]:
     made: list[Acknowledgements] = []
 
     def open_one(kind: type[Acknowledgements]) -> Acknowledgements:
-        admission = Admission(lambda: None, lambda: None, YieldOrders())
+        admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: False)
         made.append(kind({"bootstrap.servers": "", "log_level": 0}, "out", admission))
         return made[-1]
 

@@ -6,12 +6,13 @@ import pytest
 
 from kpipe_engine import admission as module
 from kpipe_engine.admission import (
+    LOOK_SECONDS,
     PATIENCE_SECONDS,
     STANDSTILL_SECONDS,
     STANDSTILL_WHEN_STOPPED_SECONDS,
     Admission,
 )
-from kpipe_engine.errors import NoAnswerError
+from kpipe_engine.errors import ChunkFailedError, NoAnswerError
 from kpipe_engine.yielding import YieldOrders
 
 
@@ -24,7 +25,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_output_that_waits_shortly_pauses_nothing(now: list[float]) -> None:
     done: list[str] = []
-    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"), YieldOrders())
+    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"), YieldOrders(), lambda: False)
     for _ in range(10):
         admission.output_waits(5)
         now[0] += PATIENCE_SECONDS * 0.9
@@ -35,7 +36,7 @@ def test_output_that_waits_shortly_pauses_nothing(now: list[float]) -> None:
 
 def test_output_that_waits_for_long_pauses_until_it_flows(now: list[float]) -> None:
     done: list[str] = []
-    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"), YieldOrders())
+    admission = Admission(lambda: done.append("pause"), lambda: done.append("resume"), YieldOrders(), lambda: False)
     for _ in range(2):
         for _ in range(5):
             admission.output_waits(5)
@@ -48,7 +49,7 @@ def test_output_that_waits_for_long_pauses_until_it_flows(now: list[float]) -> N
 
 
 def test_output_that_moves_is_waited_for_and_output_that_does_not_is_given_up(now: list[float]) -> None:
-    admission = Admission(lambda: None, lambda: None, YieldOrders())
+    admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: False)
     for left in (9, 8, 7):
         admission.output_waits(left)
         now[0] += STANDSTILL_SECONDS * 0.9
@@ -60,10 +61,48 @@ def test_output_that_moves_is_waited_for_and_output_that_does_not_is_given_up(no
 
 def test_output_that_stands_still_is_given_up_soon_where_the_partition_is_to_be_given_up(now: list[float]) -> None:
     orders = YieldOrders()
-    admission = Admission(lambda: None, lambda: None, orders)
+    admission = Admission(lambda: None, lambda: None, orders, lambda: False)
     admission.output_waits(5)
     now[0] += STANDSTILL_WHEN_STOPPED_SECONDS * 1.1
     admission.output_waits(5)
     orders.ask("somebody stopped the task")
     with pytest.raises(NoAnswerError, match="the broker has taken nothing for 10 s"):
         admission.output_waits(5)
+
+
+def looked_at(now: list[float], admission: Admission, times: int) -> None:
+    """As long as the cluster is looked at so often, and nothing is taken."""
+    admission.output_waits(5)
+    for _ in range(times):
+        now[0] += LOOK_SECONDS * 1.1
+        admission.output_waits(5)
+
+
+def test_a_producer_from_which_a_cluster_takes_nothing_though_it_is_well_is_given_up(now: list[float]) -> None:
+    admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: True)
+    looked_at(now, admission, 1)
+    with pytest.raises(ChunkFailedError, match="has taken nothing from this producer for 33 s"):
+        looked_at(now, admission, 1)
+
+
+def test_one_from_which_it_takes_something_is_not(now: list[float]) -> None:
+    admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: True)
+    for left in (9, 8, 7):
+        admission.output_waits(left)
+        now[0] += LOOK_SECONDS * 1.1
+        admission.output_waits(left)
+
+
+def test_nor_is_one_that_the_cluster_holds_up_by_its_quota(now: list[float]) -> None:
+    admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: True)
+    for _ in range(3):
+        looked_at(now, admission, 1)
+        admission.output_is_throttled(60.0)
+        now[0] += 60
+
+
+def test_a_cluster_that_has_just_come_back_may_take_its_time(now: list[float]) -> None:
+    answers = [False, True, False, True]
+    admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: answers.pop(0))
+    looked_at(now, admission, 4)
+    assert answers == []

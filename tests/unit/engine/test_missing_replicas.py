@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kpipe_engine import missing_replicas
 from kpipe_engine.errors import ChunkFailedError, NoAnswerError, PartitionStoppedError
-from kpipe_engine.missing_replicas import reason_with_replicas
+from kpipe_engine.missing_replicas import is_well, reason_with_replicas
 
 WHOLE = SimpleNamespace(leader=1, replicas=[1, 2, 3], isrs=[1, 2, 3])
 LACKING = SimpleNamespace(leader=1, replicas=[1, 2, 3], isrs=[1])
@@ -75,3 +75,16 @@ def test_nobody_who_answers_changes_nothing() -> None:
 )
 def test_what_has_another_cause_is_not_put_down_to_them(stop: Exception) -> None:
     assert "lacking" not in reason(stop, "lacking")
+
+
+@pytest.mark.parametrize(
+    ("written", "at", "well"),
+    [
+        (["whole", "unknown"], "somewhere", True),
+        (["whole", "lacking"], "somewhere", False),
+        (["gone"], "somewhere", False),
+        (["whole"], "nobody", False),
+    ],
+)
+def test_a_cluster_is_well_that_answers_and_lacks_nothing(written: list[str], at: str, well: bool) -> None:
+    assert is_well({"bootstrap.servers": at}, written) is well
