@@ -61,8 +61,9 @@ def progress_of(
     if found.progress.lease.plan <= plan.number:
         return _from_group(planned, reached)
     overtaken = PartitionProgress.revoked(planned, found.progress.run_key)
-    if found.progress.origin == planned.origin and found.progress.start >= planned.end:
-        # The newer run begins behind this one's range: it was complete by then.
+    if planned.slot == 0 and found.progress.origin == planned.origin and found.progress.start >= planned.end:
+        # The newer run begins behind this one's range: it was complete by then. A piece beyond the first begins where
+        # that run has cut its own range, which says nothing of this one's.
         return replace(overtaken, next_offset=planned.end, reason=None)
     return overtaken
 

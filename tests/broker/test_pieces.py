@@ -19,7 +19,7 @@ from topics import commit, committed, fill, numbered, read_all
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import pack
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
-from airflow_provider_kpipe.contract.offsets import Earliest
+from airflow_provider_kpipe.contract.offsets import Earliest, Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
@@ -124,6 +124,38 @@ def test_its_checkpoint_again_once_a_newer_run_has_begun(broker: SandboxBroker, 
         (True, 100, "complete") if finished else (False, 0, "revoked")
     )
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1) == {0: 100 if finished else 50}
+
+
+def test_a_checkpoint_that_reads_while_a_newer_run_begins_takes_none_of_its_pieces_for_one_of_its_own(
+    broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newer run has cut the partition elsewhere: its second piece begins where that of the older one ends."""
+    bench = make(broker)
+    older = bench.plan(run_key="older", end=Explicit({0: 50}))
+    monkeypatch.setattr(planner, "MOST_PIECES", 2)
+    newer = bench.plan(run_key="newer")
+    assert (older.ranges[0].cuts, newer.ranges[0].cuts) == ((25,), (50,))
+
+    def meanwhile(positions: Positions, group: str, *asked: Any) -> Any:
+        if group == older.progress_group(1):
+            # The group of the first pieces has been read by now, and held nothing.
+            second = bench.piece(bench.claim(newer), 1)
+            second.open()
+            second.close()
+        return stored(positions, group, *asked)
+
+    stored = Positions.stored
+    with monkeypatch.context() as patch:
+        patch.setattr(Positions, "stored", meanwhile)
+        checkpoint = bench.checkpoint(older)
+
+    assert (checkpoint.complete, checkpoint.partitions[0].reason) == (False, "run newer took the partition over")
+    last = bench.plan(run_key="last")
+    assert last.ranges[0].done == ()
+    job = bench.claim(last)
+    for slot in range(len(last.ranges[0].pieces)):
+        assert bench.piece(job, slot).run()[0].complete
+    assert sorted(ids(bench)) == list(range(100))
 
 
 def test_a_run_that_does_not_go_on_from_the_group_reads_everything_again(broker: SandboxBroker) -> None:

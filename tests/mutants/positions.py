@@ -200,6 +200,13 @@ MUTATIONS = (
         "tests/unit/engine/test_admission.py",
     ),
     Mutation(
+        "resuming: where a newer run has cut its range says what is complete of ours",
+        f"{PACKAGE}/contract/resuming.py",
+        "if planned.slot == 0 and found.progress.origin == planned.origin",
+        "if found.progress.origin == planned.origin",
+        RESUMED,
+    ),
+    Mutation(
         "transactional ids: a topic that grows gives its partitions other writers",
         f"{PACKAGE}/contract/plan.py",
         "return writer_id_of(self.working_group, self.topic, partition, slot)",

@@ -7,6 +7,7 @@ TOLD_OF = "what pieces had completed above a group that stayed where it was, was
 CLEARED = "what pieces had completed was written again by their run, cleared after its progress had expired"
 ANNOUNCED = "a transaction that its worker had only announced when it died was taken for one that readers wait for"
 RETAINED = "a log whose start had moved beyond an election was taken for one that an unclean election had cut"
+ANOTHER_CUT = "the second piece of a newer run was taken for that of an older one, which had been cut elsewhere"
 TOLD_OF_ANOTHER = "progress was let expire that no checkpoint had told of: another run had come to that offset before"
 
 SEEDS: dict[int, str] = {
@@ -17,5 +18,6 @@ SEEDS: dict[int, str] = {
     3625: ANNOUNCED,
     58317: RETAINED,
     106283: TOLD_OF_ANOTHER,
+    5012207: ANOTHER_CUT,
 }
 """With what was wrong."""

@@ -110,6 +110,12 @@ def test_a_newer_run_that_begins_behind_the_range_found_it_complete(start: int, 
     assert (found.ended, found.complete) == ("revoked", complete)
 
 
+def test_but_not_where_only_a_piece_beyond_its_first_begins_behind_one_of_ours() -> None:
+    piece = replace(RANGE, start=60, end=80, slot=1)
+    found = progress_of(piece, PLAN, stored(80, number=3, start=80, end=200, lease=Lease(3, 9, 0)))
+    assert (found.ended, found.complete, found.next_offset) == ("revoked", False, 60)
+
+
 @pytest.mark.parametrize(
     ("known", "further", "unknown"),
     [
