@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable
 
 from kpipe_engine.errors import ChunkFailedError, NoAnswerError
+from kpipe_engine.events import PartitionEvents
+from kpipe_engine.lanes import Lanes
+from kpipe_engine.source import Source
 from kpipe_engine.yielding import YieldOrders
 
 # A full queue empties in less than this where a broker takes what it is given.
@@ -26,12 +29,14 @@ class Admission:
 
     def __init__(
         self,
-        pause: Callable[[], None],
-        resume: Callable[[], None],
+        source: Source,
+        events: PartitionEvents,
+        lanes: Lanes,
         orders: YieldOrders,
         is_well: Callable[[], bool],
     ) -> None:
-        self._pause, self._resume, self._orders, self._is_well = pause, resume, orders, is_well
+        self._source, self._events, self._lanes = source, events, lanes
+        self._orders, self._is_well = orders, is_well
         self._waits_since: float | None = None
         self._left, self._moved_at, self._looked_at = 0, 0.0, 0.0
         self._was_well = False
@@ -45,7 +50,8 @@ class Admission:
             self._note_move(now)
         elif not self.paused and now - self._waits_since > PATIENCE_SECONDS:
             self.paused = True
-            self._pause()
+            self._source.pause()
+            self._events.tell("paused", self._lanes.current)
         if left != self._left:
             self._left = left
             self._note_move(now)
@@ -63,7 +69,8 @@ class Admission:
         self._waits_since = None
         if self.paused:
             self.paused = False
-            self._resume()
+            self._source.resume()
+            self._events.tell("resumed", self._lanes.current)
 
     def _look(self) -> None:
         """Give the chunk up where the cluster is well for the second time: at the first, it may just have come back."""

@@ -12,9 +12,8 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, SourceMessage
 from kpipe_engine.destination import Destination
-from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.errors import KnownFaults, NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.fault_policy import FaultPolicy
-from kpipe_engine.handling import KnownFaults
 from kpipe_engine.outputs import write_outputs
 from kpipe_engine.retry import Retries
 from kpipe_engine.rows import Row, record_of_row

@@ -19,9 +19,9 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.care import Care
 from kpipe_engine.memory_limit import limit_memory
-from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.silence import silent_clusters
 from kpipe_engine.whereabouts import Whereabouts
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 PR_SET_PDEATHSIG = 1
@@ -73,7 +73,7 @@ def _run(
     tell: Callable[[bytes], None],
 ) -> None:
     def work(orders: YieldOrders) -> None:
-        worker = PartitionWorker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
+        worker = build_worker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
         try:
             done = [progress.to_json() for progress in worker.work()]
             silent = silent_clusters(kafka) if worker.met_silence else []

@@ -9,8 +9,8 @@ from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.crews import Crew, Outcome
 from kpipe_engine.destination import Destination
+from kpipe_engine.errors import KnownFaults
 from kpipe_engine.fault_policy import FaultPolicy
-from kpipe_engine.handling import KnownFaults
 from kpipe_engine.outputs import write_outputs
 from kpipe_engine.retry import Retries
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.permissions import PAGE
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
@@ -14,7 +13,6 @@ from kpipe_engine.dead_letter_writing import choose_write
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import PARTITIONER_CHOOSES, produce
 from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large, is_untimely
-from kpipe_engine.restored import RestoredMessage
 from kpipe_engine.time_limit import NO_LIMIT, Limit
 
 
@@ -56,16 +54,6 @@ class DeadLetterTopic:
             raise PartitionStoppedError(_cannot_write(message, self._topic, refused), message.offset()) from error
 
 
-class RefaultedLetters:
-    """Gives up the dead letter that a restored record came in: it knows how often that has happened before."""
-
-    def __init__(self, letters: DeadLetters) -> None:
-        self._letters = letters
-
-    def take(self, message: SourceMessage, fault: Fault) -> None:
-        self._letters.take(message.original if isinstance(message, RestoredMessage) else message, fault)
-
-
 class NoDeadLetters:
     """A pipeline without a dead-letter topic stops a partition at its first fault."""
 
@@ -77,13 +65,6 @@ class NoDeadLetters:
             "mend the segment or the record, or give the pipeline a dead_letter, then run again",
             message.offset(),
         )
-
-
-def choose_dead_letters(job: Job, delivery: Delivery, limit: Limit = NO_LIMIT) -> DeadLetters:
-    if job.pipeline.dead_letter is None:
-        return NoDeadLetters()
-    topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, delivery, limit)
-    return RefaultedLetters(topic) if job.redrive else topic
 
 
 def cannot_read(message: SourceMessage, fault: Fault) -> str:

@@ -199,17 +199,3 @@ class AtLeastOnce:
 
     def close(self) -> None:
         self.acks.close()
-
-
-def choose_delivery(
-    settings: Settings,
-    job: Job,
-    first: PartitionRange,
-    source: Source,
-    ownership: Ownership,
-    details: DetailsGroup,
-    admission: Admission,
-) -> Delivery:
-    if job.pipeline.delivery == "exactly_once":
-        return ExactlyOnce(settings, job, first, source, details, admission)
-    return AtLeastOnce(settings, job, first, source, ownership, details, admission)

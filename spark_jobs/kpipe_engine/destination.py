@@ -33,10 +33,6 @@ class Destination:
         self._rules = choose_header_rules(declared)
         self._delivery = delivery
 
-    @property
-    def delivery(self) -> Delivery:
-        return self._delivery
-
     def copy_while_taken(self, messages: Sequence[SourceMessage]) -> int:
         """Copy records byte for byte as long as the producer takes them; says how many it took.
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault, FaultKind
 from airflow_provider_kpipe.contract.permissions import PAGE, forbidden
+
+KnownFaults: TypeAlias = Mapping[int, Fault]
+"""By offset: records that are known, from a failed try, not to pass."""
 
 # The record itself cannot be written: another record may well pass.
 _RECORD_ERRORS = frozenset(

@@ -123,12 +123,3 @@ def without_events(job: Job) -> Job:
         return job
     scaling = dataclasses.replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)
     return dataclasses.replace(job, pipeline=dataclasses.replace(job.pipeline, partitions=scaling))
-
-
-def choose_events(job: Job, settings: Settings) -> PartitionEvents:
-    scaling = job.pipeline.partitions
-    if not scaling.emit_partition_execution_events:
-        return PartitionEvents()
-    if scaling.events_topic is None:
-        return LoggedEvents(job)
-    return PublishedEvents(job, settings, scaling.events_topic)

@@ -8,7 +8,6 @@ from typing import get_args
 
 from airflow_provider_kpipe.contract.causes import Cause, merged
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage, coordinates
@@ -66,14 +65,7 @@ def _note(message: SourceMessage, fault: Fault, counts: Counts) -> None:
     counts.causes = merged((*counts.causes, Cause.of(fault, partition, offset)))
 
 
-def choose_fault_policy(job: Job, dead_letters: DeadLetters, watch: RunWatch, limit: Limit) -> FaultPolicy:
-    action = job.pipeline.fault_action
-    if action in get_args(FaultAction):
-        return FaultPolicy(lambda _fault, _message: action, dead_letters, watch)
-    return FaultPolicy(_UsersChoice(action, Origin.of(job), limit), dead_letters, watch)
-
-
-class _UsersChoice:
+class UsersChoice:
     """A function of the user's that chooses an action for each fault; imported at the first fault."""
 
     def __init__(self, path: str, origin: Origin, limit: Limit) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Sequence
+from typing import Protocol
 
-from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
-
-KnownFaults: TypeAlias = Mapping[int, Fault]
-"""By offset: records that are known, from a failed try, not to pass."""
+from kpipe_engine.errors import KnownFaults
 
 
 class Handler(Protocol):

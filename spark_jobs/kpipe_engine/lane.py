@@ -10,8 +10,7 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
-from kpipe_engine.handling import Handler, KnownFaults
+from kpipe_engine.errors import KnownFaults, PartitionStoppedError, PipelineStoppedError
 
 
 class Lane:
@@ -20,11 +19,10 @@ class Lane:
     Everything below `handled` is terminal once the chunk is acknowledged; everything below `stored` is terminal.
     """
 
-    def __init__(self, planned: PartitionRange, handler: Handler, pieces: int = 1) -> None:
+    def __init__(self, planned: PartitionRange, pieces: int = 1) -> None:
         self.range = planned
         self.pieces = pieces
         self.partition = planned.partition
-        self.handler = handler
         self.known_faults: KnownFaults = {}
         self._suspect_until = 0
         self.go_on(PartitionProgress.not_started(planned))

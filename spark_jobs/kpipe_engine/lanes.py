@@ -17,6 +17,10 @@ class Lanes(tuple[Lane, ...]):
         self.current = self[0]
 
     @property
+    def partitions(self) -> list[int]:
+        return [lane.partition for lane in self]
+
+    @property
     def working(self) -> list[Lane]:
         return [lane for lane in self if lane.works]
 

@@ -3,48 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.admission import Admission
 from kpipe_engine.care import Care, Suspicion
 from kpipe_engine.caution import Caution
 from kpipe_engine.chunk import Chunk
-from kpipe_engine.dead_letters import choose_dead_letters
-from kpipe_engine.delivery import choose_delivery
-from kpipe_engine.destination import Destination
-from kpipe_engine.details_group import DetailsGroup
+from kpipe_engine.delivery import Delivery
 from kpipe_engine.errors import (
     BudgetExceededError,
     ChunkFailedError,
+    KnownFaults,
     OutlivedError,
     PartitionStoppedError,
     PipelineStoppedError,
     RefusedError,
     is_silence,
 )
-from kpipe_engine.events import choose_events, without_events
-from kpipe_engine.fault_policy import choose_fault_policy
-from kpipe_engine.handlers import Handlers
-from kpipe_engine.handling import KnownFaults
+from kpipe_engine.events import PartitionEvents
+from kpipe_engine.handling import Handler
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.last_words import say_why
-from kpipe_engine.missing_replicas import is_well, reason_with_replicas
 from kpipe_engine.ownership import Ownership
 from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.recovery import Recovery
-from kpipe_engine.run_watch import choose_watch
+from kpipe_engine.run_watch import RunWatch
 from kpipe_engine.source import Source
-from kpipe_engine.time_limit import choose_limit
 from kpipe_engine.whereabouts import At, Reading, Whereabouts
 from kpipe_engine.yielding import YieldOrders
 
@@ -61,50 +52,35 @@ class PartitionWorker:
 
     def __init__(
         self,
-        job: Job,
-        settings: KafkaSettings,
-        ranges: Sequence[PartitionRange],
-        orders: YieldOrders,
-        task: int = 0,
         *,
-        care: Care | None = None,
-        whereabouts: Whereabouts | None = None,
+        pipeline: KafkaPipeline,
+        orders: YieldOrders,
+        lanes: Lanes,
+        handlers: Mapping[int, Handler],
+        source: Source,
+        topic: PlannedTopic,
+        ownership: Ownership,
+        delivery: Delivery,
+        watch: RunWatch,
+        events: PartitionEvents,
+        recovery: Recovery,
+        care: Care,
+        caution: Caution,
+        whereabouts: Whereabouts,
+        explain: Callable[[Exception], str],
+        successor: Callable[..., PartitionWorker],
     ) -> None:
-        self.pipeline, self.orders = job.pipeline, orders
-        # Of what happens to the partitions, this worker has told.
-        self.successor = partial(PartitionWorker, without_events(job), settings, task=task)
-        self.explain = partial(reason_with_replicas, settings=settings.destination, written=job.written_topics)
+        self.pipeline, self.orders = pipeline, orders
+        self.lanes, self.handlers = lanes, handlers
+        self.source, self.topic = source, topic
+        self.ownership, self.delivery = ownership, delivery
+        self.watch, self.events = watch, events
+        self.recovery = recovery
+        self.care, self.caution, self.whereabouts = care, caution, whereabouts
+        self.explain, self.successor = explain, successor
         self.call_seconds, self.slowest = 0.0, cast("At | None", None)
         self.met_silence = False
         """Whether it has ended because nobody answered."""
-        self.care, self.whereabouts = care or Care(), whereabouts or Whereabouts()
-        self.caution = Caution(self.care, job.pipeline.chunk_records)
-        self.source = Source(settings.source, job.pipeline.source, job.plan, ranges[0])
-        self.topic = PlannedTopic(settings.source, job.plan)
-        is_taken = partial(is_well, settings.destination, job.written_topics)
-        self.admission = Admission(self.pause, self.resume, orders, is_taken)
-        self.ownership = Ownership(job, task, ranges[0].slot, self.source, settings)
-        details = DetailsGroup(settings.source, job.plan, ranges[0].slot)
-        self.delivery = choose_delivery(
-            settings.destination, job, ranges[0], self.source, self.ownership, details, self.admission
-        )
-        self.events = choose_events(job, settings.destination)
-        self.watch = choose_watch(
-            job, settings.source, self.source, ranges, lambda: [lane.counts for lane in self.lanes]
-        )
-        destination = Destination(job.pipeline.destination, self.delivery)
-        limit = choose_limit(job, self.whereabouts)
-        faults = choose_fault_policy(job, choose_dead_letters(job, self.delivery, limit), self.watch, limit)
-        handlers = Handlers(job, settings, ranges, destination, faults, orders, limit)
-        pieces = {each.partition: len(each.pieces) for each in job.plan.ranges}
-
-        def lane_of(planned: PartitionRange) -> Lane:
-            partition = planned.partition
-            ends = self.care.yields or self.care.stops.get(partition)
-            return Lane(planned, handlers.choose(partition, ends), pieces[partition])
-
-        self.lanes = Lanes([lane_of(planned) for planned in ranges])
-        self.recovery = Recovery(self.lanes, self.source, self.delivery, self.ownership, self.events, orders)
 
     def run(self) -> list[PartitionProgress]:
         """Work, and close."""
@@ -180,7 +156,7 @@ class PartitionWorker:
         """Admit → segments → produce → acknowledge → store."""
         self.stop_lanes()
         # While all of them wait for a next try, somebody looks at the run now and then.
-        waits = min((lane.handler.waits for lane in self.next_lanes), default=0.0)
+        waits = min((self.handler_of(lane).waits for lane in self.next_lanes), default=0.0)
         self.orders.wait(min(waits, LONGEST_REST_SECONDS))
         self.recovery.begin()
         self.call_seconds, self.slowest = 0.0, None
@@ -205,6 +181,9 @@ class PartitionWorker:
         self.whereabouts.note_stored()
         self.caution.relax()
 
+    def handler_of(self, lane: Lane) -> Handler:
+        return self.handlers[lane.partition]
+
     @property
     def next_lanes(self) -> Sequence[Lane]:
         """Those that the next chunk is made of."""
@@ -223,7 +202,7 @@ class PartitionWorker:
                 return
             self.lanes.current, begun = lane, time.monotonic()
             try:
-                if not lane.handler.waits:
+                if not self.handler_of(lane).waits:
                     self.admit(lane, chunk)
             except RefusedError:
                 return
@@ -263,7 +242,7 @@ class PartitionWorker:
         """Have them handled, and note which call takes longest: more may be read before the chunk fails."""
         begun = time.monotonic()
         try:
-            return lane.handler.handle(messages, lane.counts, faults, chunk.until_after(messages))
+            return self.handler_of(lane).handle(messages, lane.counts, faults, chunk.until_after(messages))
         finally:
             seconds = time.monotonic() - begun
             if seconds > self.call_seconds:
@@ -272,7 +251,7 @@ class PartitionWorker:
     def enter(self, lane: Lane, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
         """Note which records are handled next: what goes wrong when segments open has to do with none of them."""
         self.whereabouts.leave()
-        lane.handler.open()
+        self.handler_of(lane).open()
         read, last = len(messages), messages[-1].offset()
         self.whereabouts.enter(At(lane.partition, messages[0].offset(), last + 1, read, chunk.handled + read))
 
@@ -302,17 +281,9 @@ class PartitionWorker:
         self.recovery.forget_chunk()
         self.delivery.begin()
 
-    def pause(self) -> None:
-        self.source.pause()
-        self.events.tell("paused", self.lanes.current)
-
-    def resume(self) -> None:
-        self.source.resume()
-        self.events.tell("resumed", self.lanes.current)
-
     def close(self) -> None:
-        for lane in self.lanes:
-            lane.handler.close()
+        for handler in self.handlers.values():
+            handler.close()
         self.delivery.close()
         self.source.close()
         self.topic.close()

@@ -17,8 +17,8 @@ from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.delivery import Delivery
 from kpipe_engine.destination import produce
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, UnwritableRecordError
-from kpipe_engine.handling import Handler, KnownFaults
+from kpipe_engine.errors import ChunkFailedError, KnownFaults, PartitionStoppedError, UnwritableRecordError
+from kpipe_engine.handling import Handler
 from kpipe_engine.messages import read_headers
 from kpipe_engine.redrive_ledger import Ledger
 from kpipe_engine.restored import RestoredMessage, choose_restore

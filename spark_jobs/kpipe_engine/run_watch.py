@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress import Counts
-from kpipe_engine.clients import Settings
 from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
 from kpipe_engine.others import Others
-from kpipe_engine.source import Source
 
 OwnCounts = Callable[[], Sequence[Counts]]
 
@@ -118,17 +114,3 @@ class SharedWatch:
 
 def _of(counts: Counts) -> tuple[int, int, int]:
     return counts.dead_lettered, counts.read, counts.skipped
-
-
-def choose_watch(
-    job: Job, settings: Settings, source: Source, own: Sequence[PartitionRange], own_counts: OwnCounts
-) -> RunWatch:
-    """A look costs a request to each group that holds progress: no worker looks for what cannot happen."""
-    action, budget = job.pipeline.fault_action, job.pipeline.budget
-    passes = action in ("dead_letter", "skip")
-    if action == "stop_partition" or (passes and not budget.limits):
-        return NoWatch()
-    others = Others(job, settings, source, own)
-    # Only a share can be known to be within its limit from what a worker has seen itself.
-    local = passes and budget.max_dead_letters is None
-    return SharedWatch(others, {own[0].slot} if local else others.slots, budget, own_counts)

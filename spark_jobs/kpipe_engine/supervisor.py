@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.progress import PartitionProgress
-from kpipe_engine.care import Care, Case, Death
+from kpipe_engine.care import Care
 from kpipe_engine.child import CLOSED, TELL_WHERE, serve
+from kpipe_engine.crash_cases import Case, Death
 from kpipe_engine.errors import WorkerDiedError
 from kpipe_engine.layout import Block, Task
 from kpipe_engine.whereabouts import Whereabouts

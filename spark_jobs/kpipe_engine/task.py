@@ -16,8 +16,8 @@ from kpipe_engine.clients import QUEUE_KBYTES
 from kpipe_engine.errors import PartitionStoppedError, reason_of
 from kpipe_engine.events import without_events
 from kpipe_engine.layout import Task
-from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.supervisor import Supervisor
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import YieldOrders
 
 # Spark uses its Python workers again: what a task leaves behind serves the next one of the same job.
@@ -48,7 +48,7 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
         if planned.cuts:
             # Without the segments: an import that hangs or ends its process would do so to the driver, and to the job.
             care = Care(stops={planned.partition: "it is only taken on"})
-            worker = PartitionWorker(job, kafka, planned.pieces[:1], YieldOrders(), care=care)
+            worker = build_worker(job, kafka, planned.pieces[:1], YieldOrders(), care=care)
             try:
                 worker.open()
             except KafkaException as failure:

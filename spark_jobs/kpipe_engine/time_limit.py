@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, GeneratorType
 from typing import Any, Protocol
 
-from airflow_provider_kpipe.contract.job import Job
 from kpipe_engine.errors import SegmentTimeoutError
 from kpipe_engine.whereabouts import Whereabouts
 
@@ -136,8 +135,3 @@ def _complete(result: Any) -> Any:
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
-
-
-def choose_limit(job: Job, whereabouts: Whereabouts) -> Limit:
-    seconds = job.pipeline.segment_timeout
-    return NO_LIMIT if seconds is None else TimeLimit(seconds, job.step_seconds(seconds), whereabouts)

@@ -27,7 +27,7 @@ from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
-from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import YieldOrders
 
 RECORDS = 10
@@ -196,7 +196,7 @@ def test_a_range_in_pieces_needs_no_more(strict: StrictBroker, monkeypatch: pyte
     (planned,) = plan.ranges
     assert len(planned.pieces) > 1
     for task, piece in enumerate(planned.pieces):
-        finished(PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task).run())
+        finished(build_worker(job, bench.kafka, [piece], YieldOrders(), task).run())
     end_transactions(bench, plan)
     assert bench.checkpoint(plan).partitions[0].committed == RECORDS
 

@@ -40,9 +40,9 @@ from kpipe_engine.clients import consumer_settings, log_error, reader_of
 from kpipe_engine.held_offsets import held_offsets
 from kpipe_engine.lone_fetch import fetch_alone
 from kpipe_engine.missing_replicas import reason_with_replicas
-from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.planned_topic import PlannedTopic
 from kpipe_engine.silence import silent_clusters
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 
 CHECKOUT = Path(__file__).parents[2]
@@ -172,7 +172,7 @@ def test_each_client_backs_off_and_has_a_logger(
 def claim(bench: Bench, job: Job) -> None:
     """Begin with the first of several pieces; a newer run fences all that an older one may have begun."""
     pieces: Any = job.plan.ranges[0].pieces
-    worker = PartitionWorker(job, bench.kafka, [pieces[0]], YieldOrders(), 0)
+    worker = build_worker(job, bench.kafka, [pieces[0]], YieldOrders(), 0)
     worker.open()
     worker.close()
 

@@ -28,7 +28,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import YieldOrders
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
@@ -140,7 +140,7 @@ def run_half_way(bench: Bench, plan: Plan, chance: random.Random, first: int | N
     planned, job = plan.ranges[0], bench.attempt(plan)
     pieces = [planned.pieces[0], *planned.pieces]
     for task, piece in enumerate(pieces):
-        worker = PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task)
+        worker = build_worker(job, bench.kafka, [piece], YieldOrders(), task)
         worker.open()
         for _ in range(_chunks(piece, chance, first) if task else 0):
             if worker.lanes.unsettled:
@@ -157,7 +157,7 @@ def finish(bench: Bench) -> None:
     plan = bench.plan(run_key="last")
     job = bench.attempt(plan)
     for task, piece in enumerate((plan.ranges[0].pieces[0], *plan.ranges[0].pieces)):
-        worker = PartitionWorker(job, bench.kafka, [piece], YieldOrders(), task)
+        worker = build_worker(job, bench.kafka, [piece], YieldOrders(), task)
         worker.open()
         if task:
             worker.run_chunks()

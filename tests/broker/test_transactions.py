@@ -18,7 +18,7 @@ from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions, end_what_is_left_open
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import YieldOrders
 
 
@@ -103,8 +103,7 @@ def test_of_a_partition_in_pieces_those_of_all_pieces_are_ended(
     plan = bench.plan()
     job = bench.attempt(plan)
     claim, *others = [
-        PartitionWorker(job, bench.kafka, [each], YieldOrders(), task)
-        for task, each in enumerate(plan.ranges[1].pieces)
+        build_worker(job, bench.kafka, [each], YieldOrders(), task) for task, each in enumerate(plan.ranges[1].pieces)
     ]
     assert len(others) == 3
     claim.open()

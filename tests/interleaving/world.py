@@ -27,7 +27,7 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
 from kpipe_engine.errors import PartitionStoppedError, reason_of
-from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import YieldOrders
 from tests.interleaving.hand import Hand, Killed, Taken
 from tests.promises.model import Found, Kind, Model, Run, Told
@@ -209,7 +209,7 @@ class World:
 
     def _hand(self, job: Job, ranges: tuple[PartitionRange, ...], task: int, trap: str | None = None) -> Hand:
         orders = YieldOrders()
-        worker = PartitionWorker(job, self.bench.kafka, ranges, orders, task)
+        worker = build_worker(job, self.bench.kafka, ranges, orders, task)
         places = ",".join(f"{each.partition}.{each.slot}" for each in ranges)
         hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, orders, job, trap=trap)
         store = worker.delivery.store

@@ -21,6 +21,7 @@ from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import YieldOrders
 
 CLOCKS = count()
@@ -129,7 +130,7 @@ class Bench:
         """For the first partition, if none is named. Workers of one job share an attempt."""
         kafka = KafkaSettings(self.settings, {**self.written_settings, **settings}, self.registry, self.registry)
         planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
-        return PartitionWorker(job or self.attempt(plan), kafka, planned, orders or YieldOrders())
+        return build_worker(job or self.attempt(plan), kafka, planned, orders or YieldOrders())
 
     def claim(self, plan: Plan) -> Job:
         """Begin an attempt, and do what the driver does before its tasks begin."""
@@ -144,7 +145,7 @@ class Bench:
     def piece(self, job: Job, slot: int = 0, task: int = 1, partition: int = 0) -> PartitionWorker:
         """The worker of one piece, as the tasks of a job have it; a range that is not cut has one."""
         (planned,) = [each for each in job.plan.ranges if each.partition == partition]
-        return PartitionWorker(job, self.kafka, planned.pieces[slot : slot + 1], YieldOrders(), task)
+        return build_worker(job, self.kafka, planned.pieces[slot : slot + 1], YieldOrders(), task)
 
     def work(self, plan: Plan, *partitions: int, job: Job | None = None, **options: Any) -> list[PartitionProgress]:
         """Run these ranges, or every pending one, here and one after another, in one attempt."""

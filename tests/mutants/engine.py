@@ -111,7 +111,7 @@ MUTATIONS = (
     Mutation(
         "admission: reading is never resumed",
         f"{E}/admission.py",
-        "            self._resume()\n",
+        "            self._source.resume()\n",
         "",
         f"{U}/test_admission.py",
     ),
@@ -188,7 +188,7 @@ MUTATIONS = (
     ),
     Mutation(
         "dead letters: of a letter that faults again, the record inside is written",
-        f"{E}/dead_letters.py",
+        f"{E}/refaulted.py",
         "self._letters.take(message.original if isinstance(message, RestoredMessage) else message, fault)",
         "self._letters.take(message, fault)",
         f"{B}/test_redrive.py -k counts_its_attempts",

@@ -74,17 +74,17 @@ MUTATIONS = (
     ),
     Mutation(
         "care: a record is found after more deaths than is said",
-        f"{E}/care.py",
+        f"{E}/crash_cases.py",
         "SHRINK = 32",
         "SHRINK = 16",
-        f"{U}/test_care.py",
+        f"{U}/test_crash_cases.py",
     ),
     Mutation(
         "care: one death in a chunk of its own condemns a record",
-        f"{E}/care.py",
+        f"{E}/crash_cases.py",
         "self._alone == before",
         "True",
-        f"{U}/test_care.py",
+        f"{U}/test_crash_cases.py",
     ),
     Mutation(
         "pieces: the driver imports segments",
@@ -151,17 +151,17 @@ MUTATIONS = (
     ),
     Mutation(
         "handlers: a worker that has only to say that a partition stops imports its segments",
-        f"{E}/handlers.py",
+        f"{E}/wiring.py",
         "        if ends is not None:\n",
         "        if False:\n",
-        f"{U}/test_handlers.py",
+        f"{U}/test_wiring.py",
     ),
     Mutation(
         "handlers: each partition tries an import again that has failed",
-        f"{E}/handlers.py",
+        f"{E}/wiring.py",
         "    @cached_property\n",
         "    @property\n",
-        f"{U}/test_handlers.py",
+        f"{U}/test_wiring.py",
     ),
     Mutation(
         "planned topic: what was read of a topic that was made anew is stored",

@@ -18,7 +18,7 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
 from kpipe_engine.care import Care
-from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.wiring import build_worker
 from kpipe_engine.yielding import ListeningOrders, YieldOrders
 from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
@@ -155,7 +155,7 @@ class DagRun:
         for planned in job.plan.pending:
             if planned.cuts:
                 care = Care(stops={planned.partition: "it is only taken on"})
-                worker = PartitionWorker(job, self.world.bench.kafka, planned.pieces[:1], YieldOrders(), care=care)
+                worker = build_worker(job, self.world.bench.kafka, planned.pieces[:1], YieldOrders(), care=care)
                 try:
                     worker.open()
                 finally:
@@ -191,7 +191,7 @@ class DagRun:
     def run_worker(
         self, job: Job, block: tuple[PartitionRange, ...], orders: YieldOrders, number: int, label: str
     ) -> Any:
-        progress = PartitionWorker(job, self.world.bench.kafka, block, orders, number).run()
+        progress = build_worker(job, self.world.bench.kafka, block, orders, number).run()
         shown = [(each.range.partition, each.range.slot, each.next_offset, each.reason or "") for each in progress]
         self.world.log("DONE", label, shown)
         return progress

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -21,7 +22,8 @@ def make() -> Iterator[Make]:
     made: list[Acknowledgements] = []
 
     def open_one(kind: type[Acknowledgements]) -> Acknowledgements:
-        admission = Admission(lambda: None, lambda: None, YieldOrders(), lambda: False)
+        nobody: Any = None
+        admission = Admission(nobody, nobody, nobody, YieldOrders(), lambda: False)
         made.append(kind({"bootstrap.servers": "", "log_level": 0}, "out", admission))
         return made[-1]
 

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from kpipe_engine.care import Care, Suspicion
 from kpipe_engine.caution import Caution
-from kpipe_engine.handling import Handler
 from kpipe_engine.lane import Lane
 
 MOST = 1_000
@@ -15,7 +12,7 @@ MOST = 1_000
 
 @pytest.fixture
 def lanes() -> list[Lane]:
-    return [Lane(PartitionRange(partition, 0, 5_000, None), cast("Handler", None)) for partition in (1, 2)]
+    return [Lane(PartitionRange(partition, 0, 5_000, None)) for partition in (1, 2)]
 
 
 def test_where_nobody_is_suspected_chunks_have_their_size(lanes: list[Lane]) -> None:

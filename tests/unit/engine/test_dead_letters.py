@@ -25,10 +25,11 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress import Counts
-from kpipe_engine.dead_letters import DeadLetterTopic, NoDeadLetters, choose_dead_letters
+from kpipe_engine.dead_letters import DeadLetterTopic, NoDeadLetters
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.fault_policy import FaultPolicy
 from kpipe_engine.run_watch import NoWatch
+from kpipe_engine.wiring import choose_dead_letters
 
 MakeMessage = Callable[..., Message]
 

@@ -10,9 +10,9 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
 from kpipe_engine import delivery as module
-from kpipe_engine.delivery import choose_delivery
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.ownership import Positions
+from kpipe_engine.wiring import choose_delivery
 
 RANGE = PartitionRange(3, 10, 20, None)
 POSITIONS = Positions([TopicPartition("orders", 3, 15), TopicPartition("orders", 4, 25)], [])

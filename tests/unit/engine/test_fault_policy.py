@@ -14,10 +14,11 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.fault_policy import FaultPolicy, choose_fault_policy
+from kpipe_engine.fault_policy import FaultPolicy
 from kpipe_engine.run_watch import NoWatch
-from kpipe_engine.time_limit import NO_LIMIT, choose_limit
+from kpipe_engine.time_limit import NO_LIMIT
 from kpipe_engine.whereabouts import Whereabouts
+from kpipe_engine.wiring import choose_fault_policy, choose_limit
 
 
 class Letters:

@@ -2,34 +2,25 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.offsets import PartitionRange
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
-from kpipe_engine import handlers
-from kpipe_engine.batch_handler import BatchHandler
-from kpipe_engine.concurrent_handler import ConcurrentHandler
-from kpipe_engine.destination import Destination
+from kpipe_engine import copying, handlers
+from kpipe_engine.copying import CopyHandler
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, SegmentError, UnwritableRecordError
 from kpipe_engine.fault_policy import FaultPolicy
-from kpipe_engine.handlers import CopyHandler, Handler, Handlers, SegmentHandler
+from kpipe_engine.handlers import SegmentHandler
+from kpipe_engine.handling import Handler
 from kpipe_engine.retry import Retries
 from kpipe_engine.run_watch import NoWatch
-from kpipe_engine.time_limit import TimeLimit
-from kpipe_engine.whereabouts import Whereabouts
 from kpipe_engine.yielding import YieldOrders
 
 MakeMessage = Callable[..., Message]
@@ -206,7 +197,8 @@ def test_what_is_left_when_the_time_is_up_is_not_handled(
     handler: Handler, destination: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.count(1)
-    monkeypatch.setattr(handlers, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    for module in (copying, handlers):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     counts = Counts()
     # What is known of a later record makes both handlers go record by record.
     handled = handler.handle(batch(*[b"a"] * 10), counts, {99: KNOWN}, 4.5)
@@ -310,77 +302,3 @@ def test_segments_are_opened_before_the_first_record_and_closed_with_the_handler
     segment_handler.handle(batch(b"a"), Counts(), {}, math.inf)
     segment_handler.close()
     assert segments.calls == ["open", "close"]
-
-
-@pytest.fixture
-def choosing(delivery: Any, letters: Any) -> Callable[..., Handlers]:
-    """The handlers of a worker whose pipeline has these segments, which may take half a second to import."""
-
-    def make(*segments: str) -> Handlers:
-        ranges = [PartitionRange(each, 0, 10, 0) for each in range(2)]
-        declared = KafkaDestination("out")
-        job = Job(KafkaPipeline("orders", KafkaSource("orders"), declared, segments=segments), plan_of(*ranges))
-        destination, faults = Destination(declared, delivery), to_dead_letters(letters)
-        limit = TimeLimit(0.01, 0.5, Whereabouts())
-        return Handlers(job, KafkaSettings({}, {}), ranges, destination, faults, YieldOrders(), limit)
-
-    return make
-
-
-@pytest.fixture
-def fate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """What the module of segments meets where it is imported for the first time."""
-
-    def meets(fate: str) -> None:
-        monkeypatch.setenv("KPIPE_TEST_IMPORT_FATE", fate)
-        monkeypatch.setenv("KPIPE_TEST_IMPORT_MARK", str(tmp_path / "imported"))
-        monkeypatch.delitem(sys.modules, "importing_kit", raising=False)
-
-    return meets
-
-
-@pytest.mark.parametrize(
-    ("names", "kind"),
-    [
-        ([], CopyHandler),
-        (["one"], SegmentHandler),
-        (["one", "many"], BatchHandler),
-        (["one", "awaited"], ConcurrentHandler),
-    ],
-)
-def test_what_segments_take_decides_how_they_are_called(
-    choosing: Callable[..., Handlers], fate: Callable[[str], None], names: list[str], kind: type
-) -> None:
-    fate("")
-    handler = choosing(*(f"importing_kit:{name}" for name in names)).choose(0)
-    assert type(handler) is kind
-    handler.open()
-    handler.close()
-
-
-@pytest.mark.parametrize("name", ["one", "many", "awaited"])
-@pytest.mark.parametrize(("met", "said"), [("sleep", "no answer within 0.5 s"), ("fail", "ValueError: no good")])
-def test_an_import_that_fails_once_stops_all_partitions_at_their_first_record_whatever_a_second_would_come_to(
-    choosing: Callable[..., Handlers], fate: Callable[[str], None], name: str, met: str, said: str
-) -> None:
-    fate(met)
-    chosen = choosing(f"importing_kit:{name}")
-    for handler in (chosen.choose(0), chosen.choose(1)):
-        assert handler.handle([], Counts(), {}, math.inf) == 0
-        assert handler.waits == 0
-        with pytest.raises(PartitionStoppedError) as stop:
-            handler.open()
-        assert f"segment 'importing_kit:{name}' cannot be imported on the executor" in str(stop.value)
-        assert said in str(stop.value)
-        assert stop.value.next_offset is None
-        handler.close()
-
-
-def test_for_a_partition_that_is_given_up_nothing_is_imported(
-    choosing: Callable[..., Handlers], fate: Callable[[str], None], tmp_path: Path
-) -> None:
-    fate("fail")
-    chosen = choosing("importing_kit:one")
-    with pytest.raises(PartitionStoppedError, match="the worker died"):
-        chosen.choose(0, "the worker died").open()
-    assert not (tmp_path / "imported").exists()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from plans import plan_of
@@ -10,7 +10,6 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
-from kpipe_engine.handling import Handler
 from kpipe_engine.lane import Lane
 
 PLANNED = PartitionRange(3, 10, 100, None)
@@ -21,7 +20,7 @@ LEASE = Lease(4, 5, 1)
 @pytest.fixture
 def lane() -> Lane:
     """Nothing here is handled by anybody."""
-    return Lane(PLANNED, cast("Handler", None))
+    return Lane(PLANNED)
 
 
 def stored(lane: Lane) -> StoredProgress:

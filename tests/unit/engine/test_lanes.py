@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
-from kpipe_engine.handling import Handler
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 
 
 @pytest.fixture
 def lanes() -> Lanes:
-    return Lanes([Lane(PartitionRange(each, 0, 10, None), cast("Handler", None)) for each in range(3)])
+    return Lanes([Lane(PartitionRange(each, 0, 10, None)) for each in range(3)])
 
 
 def test_the_first_is_current_at_first(lanes: Lanes) -> None:

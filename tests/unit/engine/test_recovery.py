@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -11,7 +11,6 @@ from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
 from kpipe_engine.acknowledgements import Acknowledgements, TracedAcknowledgements
 from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError
-from kpipe_engine.handling import Handler
 from kpipe_engine.lane import Lane
 from kpipe_engine.lanes import Lanes
 from kpipe_engine.recovery import CHUNK_TRIES, LEASE_SECONDS, Recovery
@@ -83,7 +82,7 @@ def kafka() -> Kafka:
 
 @pytest.fixture
 def lanes() -> Lanes:
-    return Lanes([Lane(PartitionRange(each, 0, 2 * SIZE, None), cast("Handler", None)) for each in range(2)])
+    return Lanes([Lane(PartitionRange(each, 0, 2 * SIZE, None)) for each in range(2)])
 
 
 @pytest.fixture

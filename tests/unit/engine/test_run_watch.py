@@ -13,7 +13,8 @@ from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDesti
 from airflow_provider_kpipe.contract.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress import Counts
 from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
-from kpipe_engine.run_watch import NoWatch, SharedWatch, choose_watch
+from kpipe_engine.run_watch import NoWatch, SharedWatch
+from kpipe_engine.wiring import choose_watch
 
 
 class Others:

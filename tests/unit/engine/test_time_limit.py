@@ -15,8 +15,9 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from kpipe_engine.errors import SegmentTimeoutError
-from kpipe_engine.time_limit import TimeLimit, choose_limit
+from kpipe_engine.time_limit import TimeLimit
 from kpipe_engine.whereabouts import Whereabouts
+from kpipe_engine.wiring import choose_limit
 
 PLAN = plan_of(PartitionRange(0, 0, 9, 0))
 

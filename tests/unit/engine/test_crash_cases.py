@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.offsets import PartitionRange
-from kpipe_engine.care import MOST_DEATHS, Care, Case, Death, Suspicion
+from kpipe_engine.care import Care, Suspicion
+from kpipe_engine.crash_cases import MOST_DEATHS, Case, Death
 from kpipe_engine.whereabouts import At, Reading
 
 BLOCK = (PartitionRange(1, 0, 5_000, None), PartitionRange(2, 0, 5_000, None))

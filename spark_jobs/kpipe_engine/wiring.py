@@ -1,0 +1,249 @@
+"""Builds a partition worker from a job: each part is made once, after the parts that it is handed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any, get_args
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.policies import FaultAction
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin
+from airflow_provider_kpipe.segments import SegmentContext
+from kpipe_engine.admission import Admission
+from kpipe_engine.async_segments import has_async
+from kpipe_engine.batch_handler import BatchHandler
+from kpipe_engine.care import Care
+from kpipe_engine.caution import Caution
+from kpipe_engine.clients import Settings
+from kpipe_engine.concurrent_handler import ConcurrentHandler
+from kpipe_engine.copying import CopyHandler
+from kpipe_engine.crews import ConcurrentContext, Coroutines, Crew, Threads
+from kpipe_engine.dead_letters import DeadLetters, DeadLetterTopic, NoDeadLetters
+from kpipe_engine.delivery import AtLeastOnce, Delivery, ExactlyOnce
+from kpipe_engine.destination import Destination
+from kpipe_engine.details_group import DetailsGroup
+from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.events import LoggedEvents, PartitionEvents, PublishedEvents, without_events
+from kpipe_engine.fault_policy import FaultPolicy, UsersChoice
+from kpipe_engine.handlers import SegmentHandler
+from kpipe_engine.handling import Handler
+from kpipe_engine.lane import Lane
+from kpipe_engine.lanes import Lanes
+from kpipe_engine.missing_replicas import is_well, reason_with_replicas
+from kpipe_engine.others import Others
+from kpipe_engine.ownership import Ownership
+from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.planned_topic import PlannedTopic
+from kpipe_engine.recovery import Recovery
+from kpipe_engine.redrive import RedriveHandler
+from kpipe_engine.redrive_ledger import Ledger
+from kpipe_engine.refaulted import RefaultedLetters
+from kpipe_engine.restored import back_to_source
+from kpipe_engine.retry import Retries
+from kpipe_engine.run_watch import NoWatch, RunWatch, SharedWatch
+from kpipe_engine.segments import SegmentChain, find_segment
+from kpipe_engine.source import Source
+from kpipe_engine.stages import StageChain, has_batches
+from kpipe_engine.stopping import StoppingHandler
+from kpipe_engine.time_limit import NO_LIMIT, Limit, TimeLimit
+from kpipe_engine.whereabouts import Whereabouts
+from kpipe_engine.yielding import YieldOrders
+
+
+def build_worker(
+    job: Job,
+    settings: KafkaSettings,
+    ranges: Sequence[PartitionRange],
+    orders: YieldOrders,
+    task: int = 0,
+    *,
+    care: Care | None = None,
+    whereabouts: Whereabouts | None = None,
+) -> PartitionWorker:
+    """Build the worker of these ranges, which have one writer.
+
+    :param task: the number of the Spark task, which its lease carries
+    :param care: what it has to heed after a worker that died
+    """
+    pipeline, plan, first = job.pipeline, job.plan, ranges[0]
+    care, whereabouts = care or Care(), whereabouts or Whereabouts()
+    pieces = {each.partition: len(each.pieces) for each in plan.ranges}
+    lanes = Lanes([Lane(each, pieces[each.partition]) for each in ranges])
+    events = choose_events(job, settings.destination)
+    source = Source(settings.source, pipeline.source, plan, first)
+    takes_records = partial(is_well, settings.destination, job.written_topics)
+    admission = Admission(source, events, lanes, orders, takes_records)
+    ownership = Ownership(job, task, first.slot, source, settings)
+    details = DetailsGroup(settings.source, plan, first.slot)
+    delivery = choose_delivery(settings.destination, job, first, source, ownership, details, admission)
+    watch = choose_watch(job, settings.source, source, ranges, lambda: [lane.counts for lane in lanes])
+    limit = choose_limit(job, whereabouts)
+    faults = choose_fault_policy(job, choose_dead_letters(job, delivery, limit), watch, limit)
+    destination = Destination(pipeline.destination, delivery)
+    handlers = Handlers(job, settings, ranges, delivery, destination, faults, orders, limit)
+    return PartitionWorker(
+        pipeline=pipeline,
+        orders=orders,
+        lanes=lanes,
+        handlers={at: handlers.choose(at, care.yields or care.stops.get(at)) for at in lanes.partitions},
+        source=source,
+        topic=PlannedTopic(settings.source, plan),
+        ownership=ownership,
+        delivery=delivery,
+        watch=watch,
+        events=events,
+        recovery=Recovery(lanes, source, delivery, ownership, events, orders),
+        care=care,
+        caution=Caution(care, pipeline.chunk_records),
+        whereabouts=whereabouts,
+        explain=partial(reason_with_replicas, settings=settings.destination, written=job.written_topics),
+        # Of what happens to the partitions, the worker itself has told.
+        successor=partial(build_worker, without_events(job), settings, task=task),
+    )
+
+
+def choose_delivery(
+    settings: Settings,
+    job: Job,
+    first: PartitionRange,
+    source: Source,
+    ownership: Ownership,
+    details: DetailsGroup,
+    admission: Admission,
+) -> Delivery:
+    if job.pipeline.delivery == "exactly_once":
+        return ExactlyOnce(settings, job, first, source, details, admission)
+    return AtLeastOnce(settings, job, first, source, ownership, details, admission)
+
+
+def choose_events(job: Job, settings: Settings) -> PartitionEvents:
+    scaling = job.pipeline.partitions
+    if not scaling.emit_partition_execution_events:
+        return PartitionEvents()
+    if scaling.events_topic is None:
+        return LoggedEvents(job)
+    return PublishedEvents(job, settings, scaling.events_topic)
+
+
+def choose_watch(
+    job: Job,
+    settings: Settings,
+    source: Source,
+    own: Sequence[PartitionRange],
+    own_counts: Callable[[], Sequence[Counts]],
+) -> RunWatch:
+    """A look costs a request to each group that holds progress: no worker looks for what cannot happen."""
+    action, budget = job.pipeline.fault_action, job.pipeline.budget
+    passes = action in ("dead_letter", "skip")
+    if action == "stop_partition" or (passes and not budget.limits):
+        return NoWatch()
+    others = Others(job, settings, source, own)
+    # Only a share can be known to be within its limit from what a worker has seen itself.
+    local = passes and budget.max_dead_letters is None
+    return SharedWatch(others, {own[0].slot} if local else others.slots, budget, own_counts)
+
+
+def choose_limit(job: Job, whereabouts: Whereabouts) -> Limit:
+    seconds = job.pipeline.segment_timeout
+    return NO_LIMIT if seconds is None else TimeLimit(seconds, job.step_seconds(seconds), whereabouts)
+
+
+def choose_dead_letters(job: Job, delivery: Delivery, limit: Limit = NO_LIMIT) -> DeadLetters:
+    if job.pipeline.dead_letter is None:
+        return NoDeadLetters()
+    topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, delivery, limit)
+    return RefaultedLetters(topic) if job.redrive else topic
+
+
+def choose_fault_policy(job: Job, dead_letters: DeadLetters, watch: RunWatch, limit: Limit) -> FaultPolicy:
+    action = job.pipeline.fault_action
+    if action in get_args(FaultAction):
+        return FaultPolicy(lambda _fault, _message: action, dead_letters, watch)
+    return FaultPolicy(UsersChoice(action, Origin.of(job), limit), dead_letters, watch)
+
+
+class Handlers:
+    """Makes the handlers of a worker's ranges.
+
+    The segments are imported once for all of them. What an import came to stays: a second one may well come to
+    something else, and segments that take batches would be called with records.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        settings: KafkaSettings,
+        ranges: Sequence[PartitionRange],
+        delivery: Delivery,
+        destination: Destination,
+        faults: FaultPolicy,
+        orders: YieldOrders,
+        limit: Limit,
+    ) -> None:
+        self._job, self._settings = job, settings
+        self._destination, self._faults = destination, faults
+        self._orders, self._limit = orders, limit
+        self._delivery = delivery
+        # One for all ranges of a worker: letters of one record may lie in several of them.
+        self._ledger = None if job.redrive is None else Ledger(job, job.redrive, ranges, settings.source, delivery)
+
+    def choose(self, partition: int, ends: str | None = None) -> Handler:
+        """The one of this partition.
+
+        :param ends: why the partition is given up before a record is read, if it is. Nothing is imported then: that may
+            be what has ended the workers before.
+        """
+        job, redrive = self._job, self._job.redrive
+        if ends is not None:
+            return StoppingHandler(PartitionStoppedError(ends))
+        if redrive is None or self._ledger is None:
+            return self._choose_inner(partition)
+        if redrive.target == "source":
+            inner: Handler = CopyHandler(back_to_source(job.pipeline, self._delivery), self._faults)
+        else:
+            inner = self._choose_inner(partition)
+        return RedriveHandler(job, redrive, inner, self._ledger, self._delivery)
+
+    def _choose_inner(self, partition: int) -> Handler:
+        job, destination, faults = self._job, self._destination, self._faults
+        orders, limit, segments = self._orders, self._limit, self._segments
+        if isinstance(segments, PartitionStoppedError):
+            return StoppingHandler(segments)
+        if not segments:
+            return CopyHandler(destination, faults)
+        paths, at_once = job.pipeline.segments, job.pipeline.partitions.max_in_flight_per_partition
+        origin, retries = Origin.of(job), Retries(job.pipeline.retry, orders)
+        is_batched, is_awaited = has_batches(segments), has_async(segments)
+        context = self._context(partition, is_concurrent=not is_batched and (is_awaited or at_once > 1))
+        if is_batched:
+            return BatchHandler(StageChain(paths, context, origin, limit), destination, faults, retries, origin)
+        if is_awaited:
+            crew: Crew = Coroutines(paths, context, retries, origin, orders, at_once, limit)
+            return ConcurrentHandler(crew, destination, faults, retries)
+        if at_once > 1:
+            crew = Threads(SegmentChain(paths, context, limit), retries, origin, orders, at_once)
+            return ConcurrentHandler(crew, destination, faults, retries)
+        return SegmentHandler(SegmentChain(paths, context, limit), destination, faults, retries, origin, orders)
+
+    @cached_property
+    def _segments(self) -> Sequence[Any] | PartitionStoppedError:
+        """What their import paths name, or why they cannot be imported: no partition stops before it has a record."""
+        try:
+            return [find_segment(path, self._limit) for path in self._job.pipeline.segments]
+        except PartitionStoppedError as stop:
+            return stop
+
+    def _context(self, partition: int, is_concurrent: bool) -> SegmentContext:
+        return (ConcurrentContext if is_concurrent else SegmentContext)(
+            self._job.plan.run_key,
+            self._job.plan.topic,
+            partition,
+            logging.getLogger("kpipe.segments"),
+            destination_topic=self._job.pipeline.destination.topic,
+            source_registry=self._settings.source_registry,
+            destination_registry=self._settings.destination_registry,
+        )
