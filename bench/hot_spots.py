@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def profile(work: Work, job: Job, delivery: Delivery) -> None:
+    from kpipe_engine.stop_signal import YieldOrders
     from kpipe_engine.wiring import build_worker
-    from kpipe_engine.yielding import YieldOrders
 
     planned, settings = planned_job(job, delivery), settings_of(job)
     gc.freeze()

@@ -14,9 +14,9 @@ from pyspark import SparkContext, TaskContext
 
 from airflow_provider_kpipe.contract.job import Job, unpack
 from airflow_provider_kpipe.contract.job_file import take_job
-from kpipe_engine.executors import wait_for_executors
-from kpipe_engine.layout import Task, lay_out
-from kpipe_engine.overdue import end_when_overdue
+from kpipe_engine.supervision.executors import wait_for_executors
+from kpipe_engine.supervision.overdue import end_when_overdue
+from kpipe_engine.supervision.task_layout import Task, lay_out
 
 log = logging.getLogger("kpipe")
 
@@ -43,7 +43,7 @@ def run_job(context: SparkContext, packed: str, settings: str) -> None:
     job = Job.from_json(unpack(packed))
     end_when_overdue(job)
     if any(planned.cuts for planned in job.plan.pending):
-        from kpipe_engine.task import claim_what_is_cut
+        from kpipe_engine.supervision.spark_task import claim_what_is_cut
 
         claim_what_is_cut(packed, settings)
     scaling = job.pipeline.partitions
@@ -79,7 +79,7 @@ def run_tasks(context: SparkContext, packed: str, settings: str, tasks: Sequence
 
 def work(packed: str, settings: str, tasks: Iterator[Task]) -> Iterator[str]:
     # The driver gets by without a Kafka client, unless something is cut.
-    from kpipe_engine.task import run_task
+    from kpipe_engine.supervision.spark_task import run_task
 
     spark_task = TaskContext.get()
     number = spark_task.taskAttemptId() if spark_task else 0

@@ -12,10 +12,16 @@ from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.care import Care, Suspicion
-from kpipe_engine.caution import Caution
-from kpipe_engine.chunk import Chunk
-from kpipe_engine.delivery import Delivery
+from kpipe_engine.assignment.assignment import Lanes
+from kpipe_engine.assignment.care import Care, Suspicion
+from kpipe_engine.assignment.caution import Caution
+from kpipe_engine.assignment.claiming import Ownership
+from kpipe_engine.assignment.events import PartitionEvents
+from kpipe_engine.assignment.last_words import say_why
+from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.assignment.run_monitor import RunWatch
+from kpipe_engine.assignment.whereabouts import At, Reading, Whereabouts
+from kpipe_engine.chunk_retry import Recovery
 from kpipe_engine.errors import (
     BudgetExceededError,
     ChunkFailedError,
@@ -26,18 +32,12 @@ from kpipe_engine.errors import (
     RefusedError,
     is_silence,
 )
-from kpipe_engine.events import PartitionEvents
-from kpipe_engine.handling import Handler
-from kpipe_engine.lane import Lane
-from kpipe_engine.lanes import Lanes
-from kpipe_engine.last_words import say_why
-from kpipe_engine.ownership import Ownership
-from kpipe_engine.planned_topic import PlannedTopic
-from kpipe_engine.recovery import Recovery
-from kpipe_engine.run_watch import RunWatch
-from kpipe_engine.source import Source
-from kpipe_engine.whereabouts import At, Reading, Whereabouts
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.processing.processor import Handler
+from kpipe_engine.reading.chunk import Chunk
+from kpipe_engine.reading.planned_topic import PlannedTopic
+from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.writing.chunk_writer import Delivery
 
 READ_RECORDS = 1_000
 LONGEST_REST_SECONDS = 5.0

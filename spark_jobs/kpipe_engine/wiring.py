@@ -13,45 +13,45 @@ from airflow_provider_kpipe.contract.policies import FaultAction
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.record import Origin
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.admission import Admission
-from kpipe_engine.async_segments import has_async
-from kpipe_engine.batch_handler import BatchHandler
-from kpipe_engine.care import Care
-from kpipe_engine.caution import Caution
-from kpipe_engine.clients import Settings
-from kpipe_engine.concurrent_handler import ConcurrentHandler
-from kpipe_engine.copying import CopyHandler
-from kpipe_engine.crews import ConcurrentContext, Coroutines, Crew, Threads
-from kpipe_engine.dead_letters import DeadLetters, DeadLetterTopic, NoDeadLetters
-from kpipe_engine.delivery import AtLeastOnce, Delivery, ExactlyOnce
-from kpipe_engine.destination import Destination
-from kpipe_engine.details_group import DetailsGroup
+from kpipe_engine.assignment.assignment import Lanes
+from kpipe_engine.assignment.care import Care
+from kpipe_engine.assignment.caution import Caution
+from kpipe_engine.assignment.claiming import Ownership
+from kpipe_engine.assignment.events import LoggedEvents, PartitionEvents, PublishedEvents, without_events
+from kpipe_engine.assignment.other_workers import Others
+from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.assignment.run_monitor import NoWatch, RunWatch, SharedWatch
+from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.batches.processor import BatchHandler
+from kpipe_engine.batches.stages import StageChain, has_batches
+from kpipe_engine.chunk_retry import Recovery
+from kpipe_engine.client_settings import Settings
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.events import LoggedEvents, PartitionEvents, PublishedEvents, without_events
-from kpipe_engine.fault_policy import FaultPolicy, UsersChoice
-from kpipe_engine.handlers import SegmentHandler
-from kpipe_engine.handling import Handler
-from kpipe_engine.lane import Lane
-from kpipe_engine.lanes import Lanes
-from kpipe_engine.missing_replicas import is_well, reason_with_replicas
-from kpipe_engine.others import Others
-from kpipe_engine.ownership import Ownership
+from kpipe_engine.faults.dead_letter_topic import DeadLetters, DeadLetterTopic, NoDeadLetters
+from kpipe_engine.faults.fault_handler import FaultPolicy, UsersChoice
+from kpipe_engine.faults.time_limit import NO_LIMIT, Limit, TimeLimit
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.planned_topic import PlannedTopic
-from kpipe_engine.recovery import Recovery
-from kpipe_engine.redrive import RedriveHandler
-from kpipe_engine.redrive_ledger import Ledger
-from kpipe_engine.refaulted import RefaultedLetters
-from kpipe_engine.restored import back_to_source
-from kpipe_engine.retry import Retries
-from kpipe_engine.run_watch import NoWatch, RunWatch, SharedWatch
-from kpipe_engine.segments import SegmentChain, find_segment
-from kpipe_engine.source import Source
-from kpipe_engine.stages import StageChain, has_batches
-from kpipe_engine.stopping import StoppingHandler
-from kpipe_engine.time_limit import NO_LIMIT, Limit, TimeLimit
-from kpipe_engine.whereabouts import Whereabouts
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.processing.async_segment_chain import has_async
+from kpipe_engine.processing.concurrent import ConcurrentHandler
+from kpipe_engine.processing.copying import CopyHandler
+from kpipe_engine.processing.processor import Handler
+from kpipe_engine.processing.retries import Retries
+from kpipe_engine.processing.runners import ConcurrentContext, Coroutines, Crew, Threads
+from kpipe_engine.processing.segment_chain import SegmentChain, find_segment
+from kpipe_engine.processing.sequential import SegmentHandler
+from kpipe_engine.processing.stopping import StoppingHandler
+from kpipe_engine.reading.details_group import DetailsGroup
+from kpipe_engine.reading.planned_topic import PlannedTopic
+from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.redrive.ledger import Ledger
+from kpipe_engine.redrive.original_record import back_to_source
+from kpipe_engine.redrive.processor import RedriveHandler
+from kpipe_engine.redrive.refaulted import RefaultedLetters
+from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.writing.backpressure import Admission
+from kpipe_engine.writing.chunk_writer import AtLeastOnce, Delivery, ExactlyOnce
+from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.missing_replicas import is_well, reason_with_replicas
 
 
 def build_worker(

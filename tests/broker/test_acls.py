@@ -27,8 +27,8 @@ from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import YieldOrders
 
 RECORDS = 10
 

@@ -26,13 +26,13 @@ from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaSource
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.record import SourceMessage
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import delivery as delivery_module
-from kpipe_engine import redrive_ledger
+from kpipe_engine.assignment.assignment import Lanes
 from kpipe_engine.errors import PartitionStoppedError, is_silence
-from kpipe_engine.lanes import Lanes
-from kpipe_engine.redrive_ledger import Ledger
-from kpipe_engine.silence import silent_clusters
-from kpipe_engine.task import claim_what_is_cut
+from kpipe_engine.redrive import ledger as redrive_ledger
+from kpipe_engine.redrive.ledger import Ledger
+from kpipe_engine.supervision.silence import silent_clusters
+from kpipe_engine.supervision.spark_task import claim_what_is_cut
+from kpipe_engine.writing import chunk_writer as delivery_module
 
 RECORDS = 20_000
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

@@ -36,14 +36,14 @@ from airflow_provider_kpipe.kafka.transactions import end_open_transactions
 from airflow_provider_kpipe.kafka.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
-from kpipe_engine.clients import consumer_settings, log_error, reader_of
-from kpipe_engine.held_offsets import held_offsets
-from kpipe_engine.lone_fetch import fetch_alone
-from kpipe_engine.missing_replicas import reason_with_replicas
-from kpipe_engine.planned_topic import PlannedTopic
-from kpipe_engine.silence import silent_clusters
+from kpipe_engine.client_settings import consumer_settings, log_error, reader_of
+from kpipe_engine.reading.held_offsets import held_offsets
+from kpipe_engine.reading.lone_fetch import fetch_alone
+from kpipe_engine.reading.planned_topic import PlannedTopic
+from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.supervision.silence import silent_clusters
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import ListeningOrders, YieldOrders
+from kpipe_engine.writing.missing_replicas import reason_with_replicas
 
 CHECKOUT = Path(__file__).parents[2]
 ROOMS = {

@@ -12,7 +12,7 @@ from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.stop_signal import YieldOrders
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from topics import read_all
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import YieldOrders
 
 LIMITS = {"receive.message.max.bytes": "3000000", "fetch.max.bytes": "2000000", "message.max.bytes": "2000000"}
 PAYLOAD = b"x" * 400_000

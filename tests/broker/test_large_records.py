@@ -18,8 +18,8 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.clients import QUEUE_KBYTES
-from kpipe_engine.layout import MOST_AT_ONCE_IN_A_TASK as PARTITIONS
+from kpipe_engine.client_settings import QUEUE_KBYTES
+from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK as PARTITIONS
 
 LIMIT = 10_000_000
 LARGE = b"x" * 8_000_000

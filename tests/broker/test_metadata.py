@@ -28,8 +28,8 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import YieldOrders
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

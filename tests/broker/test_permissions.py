@@ -29,7 +29,7 @@ from airflow_provider_kpipe.contract.permissions import REMEDY
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import ownership
+from kpipe_engine.assignment import claiming as ownership
 
 # All of the topic but the batch that is read next stays on the broker.
 FEW = {"queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "200"}

@@ -26,8 +26,8 @@ from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import ownership
-from kpipe_engine.task import claim_what_is_cut
+from kpipe_engine.assignment import claiming as ownership
+from kpipe_engine.supervision.spark_task import claim_what_is_cut
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -357,7 +357,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as dying:
-        dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
+        dying.setattr("kpipe_engine.assignment.claiming.Ownership.look_again", die)
         dies = newer_bench.piece(newer_bench.attempt(newer), 0, task=0)
         with pytest.raises(RuntimeError, match="killed"):
             dies.open()
@@ -417,7 +417,7 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as dying:
-        dying.setattr("kpipe_engine.ownership.Ownership.look_again", die)
+        dying.setattr("kpipe_engine.assignment.claiming.Ownership.look_again", die)
         for plan in plans[1:3]:
             dies = bench.piece(bench.attempt(plan), 0, task=0)
             with pytest.raises(RuntimeError, match="killed"):

@@ -17,7 +17,8 @@ from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from kpipe_engine import last_words, planned_topic
+from kpipe_engine.assignment import last_words
+from kpipe_engine.reading import planned_topic
 
 RECORDS, NEW = 60, 1_000
 FEW = {"queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "200"}

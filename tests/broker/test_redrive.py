@@ -20,9 +20,9 @@ from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from kpipe_engine.acknowledgements import Acknowledgements
-from kpipe_engine.chunk import Chunk
-from kpipe_engine.redrive_ledger import Ledger
+from kpipe_engine.reading.chunk import Chunk
+from kpipe_engine.redrive.ledger import Ledger
+from kpipe_engine.writing.producer_session import Acknowledgements
 
 ODD = [1, 3, 5, 7, 9]
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")

@@ -20,7 +20,7 @@ from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.chunk import Chunk
+from kpipe_engine.reading.chunk import Chunk
 
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")
 ODD = list(range(1, 40, 2))

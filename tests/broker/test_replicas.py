@@ -104,7 +104,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
 ) -> None:
     """It coordinates groups and transactions, too. All that happens to pipelines happens in one outage."""
     # A commit whose coordinator goes at the wrong moment is waited for: what counts is that the wait ends.
-    monkeypatch.setattr("kpipe_engine.delivery.STORE_SECONDS", 8.0)
+    monkeypatch.setattr("kpipe_engine.writing.chunk_writer.STORE_SECONDS", 8.0)
     with two_brokers(tmp_path) as (first, second), ExitStack() as stack:
         bootstrap = first.bootstrap_servers
         led = [make(bootstrap, delivery) for delivery in DELIVERIES]

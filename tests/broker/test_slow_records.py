@@ -17,7 +17,8 @@ from topics import are_held_back, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import delivery, partition_worker
+from kpipe_engine import partition_worker
+from kpipe_engine.writing import chunk_writer as delivery
 
 RECORDS = 12
 TRANSACTION_SECONDS = 2

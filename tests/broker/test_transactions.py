@@ -18,8 +18,8 @@ from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.transactions import end_open_transactions, end_what_is_left_open
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import YieldOrders
 
 
 def test_an_open_transaction_is_ended(broker: SandboxBroker) -> None:

@@ -14,7 +14,7 @@ from airflow_provider_kpipe import PartitionScaling, RetryPolicy
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.errors import ChunkFailedError
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.stop_signal import YieldOrders
 
 both_deliveries = pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 

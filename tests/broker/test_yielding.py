@@ -20,8 +20,8 @@ from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.scaling import RebalanceMode
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import yielding
-from kpipe_engine.yielding import ListeningOrders, YieldOrders
+from kpipe_engine import stop_signal as yielding
+from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 MODES: tuple[RebalanceMode, ...] = ("drain_and_yield", "stop_accepting_new_work_and_yield")

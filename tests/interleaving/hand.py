@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_kpipe.contract.job import Job
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.stop_signal import YieldOrders
 
 Rank = tuple[int, int]
 """The numbers of a plan and an attempt: those of later ones are higher."""

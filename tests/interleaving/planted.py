@@ -13,13 +13,13 @@ from airflow_provider_kpipe.contract.lease import Lease
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts
 from airflow_provider_kpipe.kafka import committer, facts
-from kpipe_engine import ownership
-from kpipe_engine.acknowledgements import Acknowledgements
-from kpipe_engine.delivery import AtLeastOnce
-from kpipe_engine.lane import Lane
-from kpipe_engine.ownership import Ownership, Positions
-from kpipe_engine.recovery import Recovery
-from kpipe_engine.redrive_ledger import Ledger
+from kpipe_engine.assignment import claiming as ownership
+from kpipe_engine.assignment.claiming import Ownership, Positions
+from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.chunk_retry import Recovery
+from kpipe_engine.redrive.ledger import Ledger
+from kpipe_engine.writing.chunk_writer import AtLeastOnce
+from kpipe_engine.writing.producer_session import Acknowledgements
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from airflow_provider_kpipe.kafka import committer, planner
-from kpipe_engine import recovery
+from kpipe_engine import chunk_retry as recovery
 from tests.interleaving.drain import drain
 from tests.interleaving.drawn import draw_pipeline
 from tests.interleaving.hand import Hand

@@ -27,8 +27,8 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
 from kpipe_engine.errors import PartitionStoppedError, reason_of
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import YieldOrders
 from tests.interleaving.hand import Hand, Killed, Taken
 from tests.promises.model import Found, Kind, Model, Run, Told
 from tests.promises.properties import DOUBLED, REFUSED

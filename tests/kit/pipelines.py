@@ -21,8 +21,8 @@ from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.kafka.planning import make_plan
 from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine.partition_worker import PartitionWorker
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import YieldOrders
 
 CLOCKS = count()
 

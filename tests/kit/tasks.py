@@ -16,8 +16,8 @@ from pipelines import Bench
 
 from airflow_provider_kpipe.contract.job import Job, pack, unpack
 from airflow_provider_kpipe.contract.plan import Plan
-from kpipe_engine.layout import Task
-from kpipe_engine.task import run_task
+from kpipe_engine.supervision.spark_task import run_task
+from kpipe_engine.supervision.task_layout import Task
 
 A_DAY_SECONDS = 86_400.0
 

@@ -13,7 +13,7 @@ from jobs import wait_for
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.topic_limits import topic_settings
-from kpipe_engine.held_offsets import held_offsets
+from kpipe_engine.reading.held_offsets import held_offsets
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_provider_kpipe.contract.progress import PartitionProgress
-from kpipe_engine.chunk import Chunk
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.reading.chunk import Chunk
+from kpipe_engine.stop_signal import YieldOrders
 
 
 class Working(threading.Thread):

@@ -10,7 +10,7 @@ PUBLISHING = f"{PACKAGE}/contract/publishing.py"
 PLANNER = f"{PACKAGE}/kafka/planner.py"
 COMMITTER = f"{PACKAGE}/kafka/committer.py"
 DRAIN_TARGET = f"{PACKAGE}/contract/drain_target.py"
-OWNERSHIP = f"{ENGINE}/ownership.py"
+OWNERSHIP = f"{ENGINE}/assignment/claiming.py"
 
 MACHINE = "tests/unit/contract/test_standing_machine.py"
 PURE = "tests/unit/contract/test_standing.py"
@@ -145,7 +145,7 @@ MUTATIONS = (
     ),
     Mutation(
         "take on: counts are told again that a checkpoint has told of in between",
-        "spark_jobs/kpipe_engine/ownership.py",
+        "spark_jobs/kpipe_engine/assignment/claiming.py",
         "if self._is_checkpointed(lane) or self._may_be_told(lane, found):",
         "if self._is_checkpointed(lane):",
         "tests/broker/test_counts.py -k told_of_in_between",
@@ -187,17 +187,17 @@ MUTATIONS = (
     ),
     Mutation(
         "admission: a producer from which a cluster takes nothing though it is well is waited for",
-        f"{ENGINE}/admission.py",
+        f"{ENGINE}/writing/backpressure.py",
         "if was_well and self._was_well:",
         "if False:",
-        "tests/unit/engine/test_admission.py",
+        "tests/unit/engine/writing/test_backpressure.py",
     ),
     Mutation(
         "admission: a producer is given up as soon as a cluster has come back",
-        f"{ENGINE}/admission.py",
+        f"{ENGINE}/writing/backpressure.py",
         "if was_well and self._was_well:",
         "if self._was_well:",
-        "tests/unit/engine/test_admission.py",
+        "tests/unit/engine/writing/test_backpressure.py",
     ),
     Mutation(
         "resuming: where a newer run has cut its range says what is complete of ours",
@@ -229,17 +229,17 @@ MUTATIONS = (
     ),
     Mutation(
         "held offsets: what a worker was not told of a partition is taken for nothing",
-        f"{ENGINE}/held_offsets.py",
+        f"{ENGINE}/reading/held_offsets.py",
         "            if answer.error is not None:\n",
         "            if answer.offset is None:\n",
-        "tests/unit/engine/test_held_offsets.py",
+        "tests/unit/engine/reading/test_held_offsets.py",
     ),
     Mutation(
         "held offsets: a record that was listened to is not read again",
-        f"{ENGINE}/held_offsets.py",
+        f"{ENGINE}/reading/held_offsets.py",
         "if reads or failure",
         "if failure",
-        "tests/unit/engine/test_held_offsets.py",
+        "tests/unit/engine/reading/test_held_offsets.py",
     ),
     # Committed
     Mutation(
@@ -415,17 +415,17 @@ MUTATIONS = (
     ),
     Mutation(
         "ownership: of a stop, what it stopped for is not stored",
-        f"{ENGINE}/lane.py",
+        f"{ENGINE}/assignment/range_state.py",
         "return self.handled != self.stored or (self.ended is not None and not self._is_told)",
         "return self.handled != self.stored",
-        "tests/unit/engine/test_lane.py",
+        "tests/unit/engine/assignment/test_range_state.py",
     ),
     Mutation(
         "lane: a chunk that is redone ends in front of the record that faults",
-        f"{ENGINE}/lane.py",
+        f"{ENGINE}/assignment/range_state.py",
         "max(self.known_faults) + 1 - self.handled",
         "max(self.known_faults) - self.handled",
-        "tests/unit/engine/test_lane.py",
+        "tests/unit/engine/assignment/test_range_state.py",
     ),
     Mutation(
         "plan: the partition alone says who its writer is, and pieces share it",

@@ -34,7 +34,7 @@ OURS = {"airflow_provider_kpipe", "kpipe_engine"}
 
 OPEN_EVERY_FORMAT = """
 from types import SimpleNamespace
-import kpipe_engine.batch_segments
+import kpipe_engine.batches.arrow_segment
 from airflow_provider_kpipe.formats import avro, json_schema, protobuf
 from google.protobuf.struct_pb2 import Struct
 

@@ -41,6 +41,27 @@ ROOMS: dict[str, set[str]] = {
     },
 }
 
+# The engine's rooms, and the modules beside them, in the order in which a record meets them: each may import those
+# before it.
+ENGINE_ORDER = (
+    "errors",
+    "bounded_calls",
+    "client_settings",
+    "memory_limit",
+    "stop_signal",
+    "reading",
+    "assignment",
+    "writing",
+    "faults",
+    "processing",
+    "batches",
+    "redrive",
+    "chunk_retry",
+    "partition_worker",
+    "wiring",
+    "supervision",
+)
+
 
 def modules(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*.py") if "__pycache__" not in file.parts)
@@ -93,7 +114,7 @@ def test_room_imports_only_what_is_below_it(room: str) -> None:
 
 @pytest.mark.parametrize("file", named(modules(ENGINE)))
 def test_engine_imports_contract_and_kafka_client(file: Path) -> None:
-    own = {"kpipe_run.py": "pyspark", "arrow_batches.py": "pyarrow"}.get(file.name, "confluent_kafka")
+    own = {"kpipe_run.py": "pyspark", "arrow_batch.py": "pyarrow"}.get(file.name, "confluent_kafka")
     allowed = {
         *(f"{OURS}.{name}" for name in ("contract", "record", "segments")),
         "kpipe_engine",
@@ -101,6 +122,27 @@ def test_engine_imports_contract_and_kafka_client(file: Path) -> None:
         own,
     }
     assert strangers(file, allowed) == []
+
+
+def test_every_part_of_the_engine_has_its_place_in_the_order() -> None:
+    assert {file.stem for file in (ENGINE / "kpipe_engine").iterdir() if not file.name.startswith("__")} == {
+        *ENGINE_ORDER
+    }
+
+
+@pytest.mark.parametrize("part", ENGINE_ORDER)
+def test_a_part_of_the_engine_imports_only_what_comes_before_it(part: str) -> None:
+    path = ENGINE / "kpipe_engine" / part
+    files = modules(path) if path.is_dir() else [path.with_suffix(".py")]
+    after = ENGINE_ORDER[ENGINE_ORDER.index(part) + 1 :]
+    found = {
+        (str(file.relative_to(ENGINE)), name)
+        for file in files
+        for name in imports(file)
+        for each in after
+        if name.startswith(f"kpipe_engine.{each}.") or name == f"kpipe_engine.{each}"
+    }
+    assert found == set()
 
 
 @pytest.mark.parametrize("file", named([PACKAGE / "record.py", PACKAGE / "segments.py"]))

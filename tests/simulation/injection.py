@@ -33,15 +33,15 @@ ENTRANCES = (
     "airflow_provider_kpipe.kafka.stop_requests",
     "airflow_provider_kpipe.kafka.transactions",
     "airflow_provider_kpipe.kafka.truncation",
-    "kpipe_engine.crews",
+    "kpipe_engine.processing.runners",
     "kpipe_engine.partition_worker",
-    "kpipe_engine.yielding",
+    "kpipe_engine.stop_signal",
 )
 THREADED = (
     "airflow_provider_kpipe.kafka.bounds",
     "airflow_provider_kpipe.contract.client_log",
-    "kpipe_engine.deadline",
-    "kpipe_engine.yielding",
+    "kpipe_engine.bounded_calls",
+    "kpipe_engine.stop_signal",
 )
 
 MOST_REMEMBERED = 5_000
@@ -63,11 +63,15 @@ def inject() -> None:
     _replace("airflow_provider_kpipe.kafka.bounds", Future=Future)
     _replace("airflow_provider_kpipe.kafka.cluster", wait=wait_for_answers)
     _replace("airflow_provider_kpipe.kafka.transactions", ThreadPoolExecutor=Executor)
-    _replace("kpipe_engine.crews", ThreadPoolExecutor=Executor, asyncio=_with(asyncio, new_event_loop=VirtualLoop))
+    _replace(
+        "kpipe_engine.processing.runners",
+        ThreadPoolExecutor=Executor,
+        asyncio=_with(asyncio, new_event_loop=VirtualLoop),
+    )
     # It is shared across no fork here, and memory of the kernel's takes longer.
-    _replace("kpipe_engine.whereabouts", mmap=SimpleNamespace(mmap=lambda _, size: bytearray(size)))
+    _replace("kpipe_engine.assignment.whereabouts", mmap=SimpleNamespace(mmap=lambda _, size: bytearray(size)))
     chance = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
-    _replace("kpipe_engine.retry", random=chance)
+    _replace("kpipe_engine.processing.retries", random=chance)
     _remember_documents()
     # Those of processes that have died.
     warnings.filterwarnings("ignore", message="coroutine .* was never awaited", category=RuntimeWarning)

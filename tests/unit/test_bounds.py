@@ -15,20 +15,20 @@ AIRFLOW, ENGINE = ROOT / "airflow_provider_kpipe", ROOT / "spark_jobs" / "kpipe_
 PAGE = OPERATIONS / "silence.md"
 # The bound of each row, in the order of the page.
 BOUNDS = [
-    "kpipe_engine.source.STALL_SECONDS",
-    "kpipe_engine.lone_fetch.FETCH_SECONDS",
-    "kpipe_engine.admission.STANDSTILL_SECONDS",
-    "kpipe_engine.admission.STANDSTILL_WHEN_STOPPED_SECONDS",
-    "kpipe_engine.delivery.STORE_SECONDS",
-    "kpipe_engine.planned_topic.LOOK_SECONDS",
-    "kpipe_engine.clients.ANSWER_SECONDS",
-    "kpipe_engine.acknowledgements.ABORT_SECONDS",
-    "kpipe_engine.deadline.CLOSE_SECONDS",
-    "kpipe_engine.events.FLUSH_SECONDS",
-    "kpipe_engine.yielding.ANSWER_SECONDS",
-    "kpipe_engine.missing_replicas.ASK_SECONDS",
-    "kpipe_engine.last_words.SAY_SECONDS",
-    "kpipe_engine.silence.ASK_SECONDS",
+    "kpipe_engine.reading.range_reader.STALL_SECONDS",
+    "kpipe_engine.reading.lone_fetch.FETCH_SECONDS",
+    "kpipe_engine.writing.backpressure.STANDSTILL_SECONDS",
+    "kpipe_engine.writing.backpressure.STANDSTILL_WHEN_STOPPED_SECONDS",
+    "kpipe_engine.writing.chunk_writer.STORE_SECONDS",
+    "kpipe_engine.reading.planned_topic.LOOK_SECONDS",
+    "kpipe_engine.client_settings.ANSWER_SECONDS",
+    "kpipe_engine.writing.producer_session.ABORT_SECONDS",
+    "kpipe_engine.bounded_calls.CLOSE_SECONDS",
+    "kpipe_engine.assignment.events.FLUSH_SECONDS",
+    "kpipe_engine.stop_signal.ANSWER_SECONDS",
+    "kpipe_engine.writing.missing_replicas.ASK_SECONDS",
+    "kpipe_engine.assignment.last_words.SAY_SECONDS",
+    "kpipe_engine.supervision.silence.ASK_SECONDS",
     "airflow_provider_kpipe.kafka.cluster.ANSWER_SECONDS",
     "airflow_provider_kpipe.kafka.open_transactions.NAMING_SECONDS",
     "airflow_provider_kpipe.kafka.sequence.ANSWER_SECONDS",
@@ -117,8 +117,8 @@ def minutes() -> dict[str, float]:
     reading = engine("source.STALL") + engine("lone_fetch.FETCH") + close
     at_work = reading + standstill + renewing + answer + ending
     beginning = answer + renewing + answer + ending
-    tries = importlib.import_module("kpipe_engine.recovery").CHUNK_TRIES
-    most_unanswered = importlib.import_module("kpipe_engine.supervisor").MOST_UNANSWERED
+    tries = importlib.import_module("kpipe_engine.chunk_retry").CHUNK_TRIES
+    most_unanswered = importlib.import_module("kpipe_engine.supervision.supervisor").MOST_UNANSWERED
     assert most_unanswered == 2
     unwritten = tries * standstill + (tries - 1) * renewing + ending
     # What other pieces hold is read with a client for each. The driver tells of no reason, and of no events.

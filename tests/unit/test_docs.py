@@ -32,10 +32,10 @@ from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redri
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.spark.progress_log import MOST_SHOWN
 from airflow_provider_kpipe.task_group import kpipe_backfill_task_group, kpipe_task_group
-from kpipe_engine.care import MOST_DEATHS, MOST_DEATHS_OVER_NOTHING
-from kpipe_engine.clients import QUEUE_KBYTES
-from kpipe_engine.layout import MOST_AT_ONCE_IN_A_TASK
+from kpipe_engine.client_settings import QUEUE_KBYTES
 from kpipe_engine.partition_worker import READ_RECORDS
+from kpipe_engine.supervision.crash_cases import MOST_DEATHS, MOST_DEATHS_OVER_NOTHING
+from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK
 
 WORDS = {3: "three", 8: "eight", 10: "ten"}
 # What the guide says in numbers, and the numbers that it means.

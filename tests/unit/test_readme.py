@@ -18,7 +18,7 @@ from docs_kit import README, ROOT, python_blocks
 
 from airflow_provider_kpipe import KafkaPipeline
 from airflow_provider_kpipe.record import Origin, Record
-from kpipe_engine.segments import find_segment
+from kpipe_engine.processing.segment_chain import find_segment
 
 TEXT = README.read_text()
 

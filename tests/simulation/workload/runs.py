@@ -17,9 +17,9 @@ from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
-from kpipe_engine.care import Care
+from kpipe_engine.assignment.care import Care
+from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
 from kpipe_engine.wiring import build_worker
-from kpipe_engine.yielding import ListeningOrders, YieldOrders
 from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
 from tests.simulation.clock import VirtualTime

@@ -17,7 +17,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.stop_signal import YieldOrders
 from tests.promises.model import Model, Place, Run
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.kafka.groups import Held

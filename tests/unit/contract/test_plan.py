@@ -19,7 +19,7 @@ from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.spark.progress_log import table
-from kpipe_engine.layout import lay_out
+from kpipe_engine.supervision.task_layout import lay_out
 
 OFFSETS = st.integers(0, 2**62)
 

@@ -13,16 +13,16 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress import Counts
-from kpipe_engine.batch_handler import BatchHandler
-from kpipe_engine.concurrent_handler import ConcurrentHandler
-from kpipe_engine.copying import CopyHandler
-from kpipe_engine.destination import Destination
+from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.batches.processor import BatchHandler
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.handlers import SegmentHandler
-from kpipe_engine.time_limit import TimeLimit
-from kpipe_engine.whereabouts import Whereabouts
+from kpipe_engine.faults.time_limit import TimeLimit
+from kpipe_engine.processing.concurrent import ConcurrentHandler
+from kpipe_engine.processing.copying import CopyHandler
+from kpipe_engine.processing.sequential import SegmentHandler
+from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import Handlers
-from kpipe_engine.yielding import YieldOrders
+from kpipe_engine.writing.destination import Destination
 
 
 @pytest.fixture

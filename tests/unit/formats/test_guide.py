@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from docs_kit import GUIDE, python_blocks
 from formats_kit import Order, RegisterProtobuf
 
-from kpipe_engine.segments import find_segment
+from kpipe_engine.processing.segment_chain import find_segment
 
 PAGE = GUIDE / "segments.md"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_kpipe.formats.json import read, read_key, write, write_key
 from airflow_provider_kpipe.record import Record
-from kpipe_engine.segments import find_segment
+from kpipe_engine.processing.segment_chain import find_segment
 
 MakeRecord = Callable[..., Record]
 

@@ -17,7 +17,7 @@ from airflow_provider_kpipe.formats import avro, json_schema
 from airflow_provider_kpipe.formats.registry import TIMEOUT_SECONDS, Reader, Writer, client_settings
 from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
 from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.segments import SegmentChain
+from kpipe_engine.processing.segment_chain import SegmentChain
 
 MakeRecord = Callable[..., Any]
 Opened = Callable[[type, SegmentContext], Any]

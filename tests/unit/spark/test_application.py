@@ -38,7 +38,7 @@ def names(archive: Path) -> set[str]:
 
 
 def modules_of(root: Path, prefix: str) -> Iterator[str]:
-    return (f"{prefix}/{file.name}" for file in root.glob("*.py"))
+    return (f"{prefix}/{file.relative_to(root).as_posix()}" for file in root.rglob("*.py"))
 
 
 def test_the_application_is_found() -> None:
@@ -58,7 +58,7 @@ def test_the_archive_holds_what_executors_import_and_nothing_else(archive: Path)
 
 
 # Pipelines with batch segments import these; all others run without Arrow.
-NEED_ARROW = {"kpipe_engine/arrow_batches.py", "kpipe_engine/batch_segments.py"}
+NEED_ARROW = {"kpipe_engine/batches/arrow_batch.py", "kpipe_engine/batches/arrow_segment.py"}
 CHILD = """
 import importlib, pkgutil, sys
 sys.path += sys.argv[1:]
@@ -66,7 +66,9 @@ for name in "record", "segments":
     print(importlib.import_module("airflow_provider_kpipe." + name).__file__)
 packages = "airflow_provider_kpipe.contract", "airflow_provider_kpipe.formats", "kpipe_engine"
 for package in map(importlib.import_module, packages):
-    for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if found.ispkg:
+            continue
         try:
             print(importlib.import_module(found.name).__file__)
         except ModuleNotFoundError as error:

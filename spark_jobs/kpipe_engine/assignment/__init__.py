@@ -1,0 +1,1 @@
+"""Knows which ranges a worker has, who owns each, and how far it is."""

@@ -1,0 +1,236 @@
+"""Reads who owns the partitions of a worker, and writes down that it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from confluent_kafka import Producer, TopicPartition
+
+from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.connecting import connecting
+from airflow_provider_kpipe.contract.details import fit, with_details
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.metadata import most_spans
+from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.resuming import is_of_another_pipeline, is_published, progress_of, take_on
+from airflow_provider_kpipe.contract.standing import Stored, completed_in_pieces
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.client_settings import ANSWER_SECONDS, group_reader, let_go
+from kpipe_engine.errors import needing
+from kpipe_engine.reading.checkpoints import Checkpoints
+from kpipe_engine.reading.details_group import DetailsGroup
+from kpipe_engine.reading.held_offsets import held_offsets
+from kpipe_engine.reading.range_reader import Source
+
+
+class Positions(NamedTuple):
+    """What is stored together: offsets with the progress beside them, and where that did not fit, the details."""
+
+    progress: list[TopicPartition]
+    details: list[TopicPartition]
+
+
+class Ownership:
+    """A lease lies beside each stored offset. Whoever finds a later one than its own leaves the partition alone.
+
+    Of a partition that is cut into pieces, the lease beside the first piece is everybody's.
+    """
+
+    def __init__(self, job: Job, task: int, slot: int, source: Source, settings: KafkaSettings) -> None:
+        self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
+        self._fences = job.pipeline.delivery == "exactly_once"
+        self._checkpointed = frozenset(job.checkpointed)
+        self._told: set[int] = set()
+        self._source, self._settings = source, settings
+
+    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
+        """Have each lane go on from what is stored, or be revoked if it is somebody else's by now.
+
+        Those that a run before had in pieces are to be looked at again once our lease is there.
+        """
+        partitions = [lane.partition for lane in lanes]
+        held = self._held(partitions, self._slot)
+        checkpoints = Checkpoints(self._settings.source, self._plan, partitions)
+        if self._slot == 0:
+            for lane in lanes:
+                with _left_if_unreadable(lane):
+                    self._first(lane, self._stored(held[lane.partition], self._slot), checkpoints)
+            return [lane for lane in lanes if lane.is_ours and lane.unsettled]
+        claims = self._held(partitions, 0)
+        for lane in lanes:
+            with _left_if_unreadable(lane):
+                found, claim = self._stored(held[lane.partition], self._slot), _stored_in(claims[lane.partition])
+                lane.go_on(self._further(lane, found, claim, checkpoints))
+            self._stop_if_crowded(lane)
+        return []
+
+    def look_again(self, lanes: Sequence[Lane]) -> None:
+        """Now that our lease is there, none of the pieces begins any more; those that have are fenced, and count."""
+        for lane in lanes:
+            if (unsettled := lane.unsettled) is None:
+                continue
+            if self._fences:
+                self._fence(lane, unsettled.count)
+            with _left_if_unreadable(lane):
+                found = self._pieces(lane, unsettled)
+                untold = [each.progress.counts for each in found if self._is_untold(lane, unsettled, each.progress)]
+                lane.take_over(self._completed(lane, found), sum(untold, Counts()))
+            self._stop_if_crowded(lane)
+
+    def lost(self, partitions: Sequence[int]) -> list[int]:
+        """Those on which a later lease lies."""
+        held = self._held(partitions, self._slot)
+        claims = self._held(partitions, 0) if self._slot else {}
+        return [at for at in partitions if self._is_lost(held[at], claims.get(at))]
+
+    def _is_lost(self, held: TopicPartition, claim: TopicPartition | None) -> bool:
+        try:
+            return self._is_later(_stored_in(held)) or (claim is not None and not self._is_claimed(_stored_in(claim)))
+        except DocumentError:
+            # Whoever looks again gets to know why.
+            return True
+
+    def positions(self, lanes: Iterable[Lane]) -> Positions:
+        """What is stored for each: its offset, and our lease on it."""
+        positions = Positions([], [])
+        for lane in lanes:
+            where = self._plan.topic, lane.partition, lane.handled
+            fitted = fit(lane.to_store(self._plan, self._lease), self._plan.metadata_bytes)
+            epoch = lane.range.leader_epoch
+            positions.progress.append(TopicPartition(*where, fitted.progress, leader_epoch=epoch))
+            if fitted.details is not None:
+                positions.details.append(TopicPartition(*where, fitted.details))
+        return positions
+
+    def _first(self, lane: Lane, found: Stored | None, checkpoints: Checkpoints) -> None:
+        unsettled = None
+        if found is not None and is_of_another_pipeline(lane.range, self._plan, found):
+            lane.leave(
+                f"partition {lane.partition} of group {self._plan.working_group!r} belongs to pipeline "
+                f"{found.progress.owner!r}, and this one is {self._plan.owner!r}: give it a group_id of its own"
+            )
+            return
+        reached = None
+        if self._is_checkpointed(lane) or self._may_be_told(lane, found):
+            reached = checkpoints.reached(lane.partition)
+        if found is not None and not self._is_later(found):
+            unsettled = self._unsettled(found.progress)
+            pieces = self._pieces(lane, unsettled) if unsettled else []
+            if is_published(lane.range, found.offset, reached):
+                self._told.add(lane.partition)
+            found = replace(found, pieces=tuple(self._completed(lane, pieces)))
+        lane.go_on(take_on(lane.range, self._plan, self._lease, found, reached), unsettled)
+        self._stop_if_crowded(lane)
+
+    def _is_checkpointed(self, lane: Lane) -> bool:
+        return lane.partition in self._checkpointed
+
+    def _may_be_told(self, lane: Lane, found: Stored | None) -> bool:
+        """Whether another run's checkpoint may have come since our attempt began, and may have told of its counts."""
+        if found is None or not found.progress.is_in(self._plan.topic_id, lane.range.origin):
+            return False
+        is_own = found.progress.is_of(self._plan.run_key, self._plan.number)
+        return not (is_own or is_published(lane.range, found.offset))
+
+    def _stop_if_crowded(self, lane: Lane) -> None:
+        """The plan left room for what its pieces leave behind. A run that was at work beside it may have taken it."""
+        spans, room = CompletedOffsets(-1, lane.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
+        if lane.works and lane.pieces > 1 and len(spans) + lane.pieces - 1 > room:
+            lane.end(
+                "stopped",
+                f"runs that stopped half-way have left {len(spans)} spans of completed offsets, and those of "
+                f"{lane.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
+            )
+
+    def _unsettled(self, found: StoredProgress) -> Pieces | None:
+        if found.unsettled is not None:
+            # Whoever took the partition on did not come to the end of it, and never began pieces of its own.
+            return found.unsettled
+        if found.pieces == 1 or found.is_of(self._plan.run_key, self._plan.number):
+            return None
+        return Pieces(found.number, found.pieces)
+
+    def _further(
+        self, lane: Lane, found: Stored | None, claim: Stored | None, checkpoints: Checkpoints
+    ) -> PartitionProgress:
+        if not self._is_claimed(claim) or self._is_later(found):
+            return PartitionProgress.revoked(lane.range, claim.progress.run_key if claim else "that nobody knows")
+        reached = checkpoints.reached(lane.partition) if self._is_checkpointed(lane) else None
+        progress = progress_of(lane.range, self._plan, found, reached)
+        return progress.with_done(claim.progress.done if claim else ())
+
+    def _is_later(self, found: Stored | None) -> bool:
+        """Whether somebody has put a lease where ours belongs: a newer run, or a newer try of this task."""
+        return found is not None and found.progress.lease > self._lease
+
+    def _is_claimed(self, claim: Stored | None) -> bool:
+        """Whether the lease beside the first piece is that of our attempt, which puts it there before all else."""
+        return claim is not None and claim.progress.lease.of_attempt == self._lease.of_attempt
+
+    def _pieces(self, lane: Lane, of: Pieces) -> list[Stored]:
+        """What is stored beyond the first piece, whoever has stored it."""
+        slots = range(1, of.count)
+        held = (self._stored(self._held([lane.partition], slot)[lane.partition], slot) for slot in slots)
+        return [each for each in held if each is not None]
+
+    def _completed(self, lane: Lane, pieces: Sequence[Stored]) -> list[Span]:
+        return completed_in_pieces(
+            self._plan.topic_id, lane.range.origin, ((each.offset, each.progress) for each in pieces)
+        )
+
+    def _is_untold(self, lane: Lane, of: Pieces, piece: StoredProgress) -> bool:
+        """Whether no checkpoint has told of a piece's counts, and no run has inherited them.
+
+        One that has come since the first piece was stored has told of all of them.
+        """
+        current = piece.is_in(self._plan.topic_id, lane.range.origin) and piece.number == of.number
+        return current and lane.partition not in self._told
+
+    def _fence(self, lane: Lane, pieces: int) -> None:
+        """The writers of all pieces beyond the first, which our own writer has fenced."""
+        for slot in range(1, pieces):
+            writer = self._plan.transactional_id(lane.partition, slot)
+            settings = connecting({"log_level": 3, **self._settings.destination})
+            producer = Producer({**settings, "transactional.id": writer})
+            try:
+                with needing(transactional_id=writer):
+                    producer.init_transactions(ANSWER_SECONDS)
+            finally:
+                let_go(producer)
+
+    def _stored(self, held: TopicPartition, slot: int) -> Stored | None:
+        """What is stored for a partition, and what did not fit beside the offset."""
+        found = _stored_in(held)
+        if found is None or not found.progress.is_detailed:
+            return found
+        details = DetailsGroup(self._settings.source, self._plan, slot).read(held.partition)
+        return replace(found, progress=with_details(found.progress, details))
+
+    def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
+        """What the group of a slot holds."""
+        asked = [TopicPartition(self._plan.topic, partition) for partition in partitions]
+        own = slot == self._slot
+        consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)
+        try:
+            answers = held_offsets(consumer, self._plan.progress_group(slot), asked, ANSWER_SECONDS)
+        finally:
+            if not own:
+                let_go(consumer)
+        return {each.partition: each for each in answers}
+
+
+def _stored_in(held: TopicPartition) -> Stored | None:
+    progress = StoredProgress.read_text(held.metadata)
+    return Stored(held.offset, progress) if progress is not None and held.offset >= 0 else None
+
+
+@contextmanager
+def _left_if_unreadable(lane: Lane) -> Iterator[None]:
+    try:
+        yield
+    except DocumentError as error:
+        lane.leave(f"what is stored for partition {lane.partition} cannot be read, and is left as it is: {error}")

@@ -1,0 +1,125 @@
+"""What happens to a partition, told as it happens: in the log, and on a topic if there is one for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any, Literal, TypeAlias
+
+from confluent_kafka import KafkaException, Producer
+
+from airflow_provider_kpipe.contract.connecting import connecting
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.lease import lease_id_of
+from airflow_provider_kpipe.contract.progress import Ending
+from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.client_settings import Settings, let_go, log_error
+
+Event: TypeAlias = Literal[
+    "assigned",
+    "started",
+    "chunk_stored",
+    "paused",
+    "resumed",
+    "draining",
+    "drained",
+    "yielded",
+    "revoked",
+    "faulted",
+    "completed",
+]
+
+_LAST: Mapping[Ending | None, Event] = {
+    None: "completed",
+    "stopped": "faulted",
+    "yielded": "yielded",
+    "revoked": "revoked",
+}
+
+log = logging.getLogger("kpipe.events")
+
+FLUSH_SECONDS = 10.0
+
+
+class PartitionEvents:
+    """Nobody wants to know."""
+
+    def tell(self, event: Event, lane: Lane, **details: Any) -> None:
+        """Something has happened to the partition of a lane."""
+
+    def tell_stored(self, lane: Lane, drains: bool) -> None:
+        """A chunk is stored, and with it perhaps how the partition ended."""
+        self.tell("chunk_stored", lane)
+        if drains and lane.ended == "yielded":
+            self.tell("drained", lane)
+        if lane.ended is not None or not lane.works:
+            self.tell(_LAST[lane.ended], lane, reason=lane.reason)
+
+    def close(self) -> None:
+        """Nothing more happens."""
+
+
+class LoggedEvents(PartitionEvents):
+    """One JSON object a line."""
+
+    def __init__(self, job: Job) -> None:
+        self._common = {"pipeline": job.plan.pipeline, "run_key": job.plan.run_key, "topic": job.plan.topic}
+
+    def tell(self, event: Event, lane: Lane, **details: Any) -> None:
+        log.info("%s", json.dumps(self.document(event, lane, details)))
+
+    def document(self, event: Event, lane: Lane, details: dict[str, Any]) -> dict[str, Any]:
+        counts = dataclasses.asdict(lane.counts)
+        return {
+            "event": event,
+            "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            **self._common,
+            "partition": lane.partition,
+            "lease_id": lease_id_of(self._common["topic"], lane.partition),
+            "start": lane.range.start,
+            "end": lane.range.end,
+            # Of a partition that is cut, each piece tells for itself.
+            "piece": lane.range.slot,
+            "pieces": lane.pieces,
+            "next_offset": lane.stored,
+            "highest_completed_offset": lane.stored - 1,
+            "counts": counts,
+            **details,
+        }
+
+
+class PublishedEvents(LoggedEvents):
+    """The same as records, keyed by partition. They are not part of any chunk: a chunk that fails is told, too."""
+
+    def __init__(self, job: Job, settings: Settings, topic: str) -> None:
+        super().__init__(job)
+        own = {"linger.ms": 50, **settings, "acks": "all", "error_cb": log_error}
+        self._producer = Producer(connecting(own))
+        self._topic = topic
+
+    def tell(self, event: Event, lane: Lane, **details: Any) -> None:
+        document = json.dumps(self.document(event, lane, details))
+        log.info("%s", document)
+        key = f"{self._common['topic']}:{lane.partition}"
+        try:
+            self._producer.produce(self._topic, document.encode(), key.encode())
+        except (BufferError, KafkaException) as error:
+            # The log has it. No record waits for the telling of what happens to it.
+            log.warning("an event was not written to %r: %s", self._topic, error)
+
+    def close(self) -> None:
+        if left := self._producer.flush(FLUSH_SECONDS):
+            log.warning("%d events were not written to %r within %.0f s", left, self._topic, FLUSH_SECONDS)
+            self._producer.purge(blocking=False)
+        let_go(self._producer)
+
+
+def without_events(job: Job) -> Job:
+    """The same job, whose workers tell nobody: somebody else does."""
+    if not job.pipeline.partitions.emit_partition_execution_events:
+        return job
+    scaling = dataclasses.replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)
+    return dataclasses.replace(job, pipeline=dataclasses.replace(job.pipeline, partitions=scaling))

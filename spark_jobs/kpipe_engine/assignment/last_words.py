@@ -1,0 +1,41 @@
+"""Has the reason stored why partitions stop, where their own worker could not store it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Protocol
+
+from confluent_kafka import KafkaException
+
+from kpipe_engine.bounded_calls import BoundedCalls
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError
+
+log = logging.getLogger("kpipe")
+
+SAY_SECONDS = 15.0
+
+
+class Successor(Protocol):
+    """A worker with clients of its own, which has nothing to do but to stop."""
+
+    def open(self) -> None: ...
+
+    def run_chunks(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def say_why(successor: Successor) -> None:
+    """Let it take the partitions on, and store. It costs no more than a line in the log where it cannot, or is late."""
+    calls = BoundedCalls(successor.close)
+
+    def say() -> None:
+        successor.open()
+        successor.run_chunks()
+
+    try:
+        calls.within(SAY_SECONDS, "it was to store why partitions stop", say)
+    except (PartitionStoppedError, ChunkFailedError, KafkaException) as failure:
+        log.warning("why partitions stop could not be stored: %s", failure)
+    finally:
+        calls.close()

@@ -1,0 +1,89 @@
+"""How far all others at work on a run are, by what they have stored, which works on any cluster manager."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from confluent_kafka import Consumer, TopicPartition
+
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.strict_json import DocumentError
+from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, group_reader, let_go
+from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.reading.held_offsets import held_offsets
+from kpipe_engine.reading.range_reader import Source
+
+
+class Others:
+    """All pieces of the run but the worker's own. Those of a slot store their progress in a group of their own, so
+    there is a reader for each slot that is looked at; the worker's own slot is read by its source."""
+
+    def __init__(self, job: Job, settings: Settings, source: Source, own: Sequence[PartitionRange]) -> None:
+        self._job, self._settings, self._source = job, settings, source
+        self._own_slot = own[0].slot
+        mine = {(each.partition, each.slot) for each in own}
+        self._asked: dict[int, list[TopicPartition]] = {}
+        for piece in (piece for planned in job.plan.pending for piece in planned.pieces):
+            if (piece.partition, piece.slot) not in mine:
+                self._asked.setdefault(piece.slot, []).append(TopicPartition(job.plan.topic, piece.partition))
+        self._readers: dict[int, Consumer] = {}
+        self._texts: dict[tuple[int, int], str] = {}
+        # What is stored seldom changes between two looks: it is decoded once.
+        self._counted: dict[tuple[int, int], tuple[str, Counts]] = {}
+        self.stopped: tuple[int, str | None] | None = None
+        """The partition that has stopped the pipeline in this attempt, and why."""
+
+    @property
+    def slots(self) -> Collection[int]:
+        return self._asked.keys()
+
+    def look(self, slots: Collection[int] | None = None) -> None:
+        """See what is stored now in these slots, or in all."""
+        for slot, asked in self._asked.items():
+            if slots is None or slot in slots:
+                group = self._job.plan.progress_group(slot)
+                for held in held_offsets(self._reader(slot), group, asked, ANSWER_SECONDS):
+                    self._note(slot, held)
+
+    @property
+    def counts(self) -> Counts:
+        """Of all that was seen so far."""
+        return sum(map(self._counts_at, self._texts), Counts())
+
+    def close(self) -> None:
+        let_go(*self._readers.values())
+
+    def _reader(self, slot: int) -> Consumer:
+        if slot == self._own_slot:
+            return self._source.consumer
+        if slot not in self._readers:
+            self._readers[slot] = group_reader(self._settings, self._job.plan, slot)
+        return self._readers[slot]
+
+    def _note(self, slot: int, held: TopicPartition) -> None:
+        at, text = (slot, held.partition), held.metadata or ""
+        if self._texts.get(at) == text:
+            return
+        self._texts[at] = text
+        # Of a thousand partitions, it would take long to decode what most of them say: that they stop nobody.
+        found = self._ours(at, text) if '"stops_run":false' not in text else None
+        if found is not None and found.stops_run and found.lease.attempt == self._job.attempt:
+            self.stopped = (held.partition, found.reason)
+
+    def _counts_at(self, at: tuple[int, int]) -> Counts:
+        text = self._texts[at]
+        if at not in self._counted or self._counted[at][0] != text:
+            found = self._ours(at, text)
+            self._counted[at] = (text, found.counts if found else Counts())
+        return self._counted[at][1]
+
+    def _ours(self, at: tuple[int, int], text: str) -> StoredProgress | None:
+        """What this run has stored, in any of its attempts."""
+        plan = self._job.plan
+        try:
+            found = StoredProgress.read_text(text, f"partition {at[1]}")
+        except DocumentError as error:
+            raise PartitionStoppedError(f"what the run has counted is not known: {error}") from error
+        return found if found is not None and found.is_of(plan.run_key, plan.number) else None

@@ -1,0 +1,116 @@
+"""What the other partitions of a run are doing, where a pipeline's policies depend on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from airflow_provider_kpipe.contract.policies import DeadLetterBudget
+from airflow_provider_kpipe.contract.progress import Counts
+from kpipe_engine.assignment.other_workers import Others
+from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
+
+OwnCounts = Callable[[], Sequence[Counts]]
+
+
+class RunWatch(Protocol):
+    """Looks at the run, once before each chunk and where too much has faulted."""
+
+    def look(self) -> None:
+        """Stop, by raising, if another partition has stopped the pipeline."""
+
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
+        """Give the chunk up, by raising, in front of a fault that is one too many for the run."""
+
+    def check(self) -> None:
+        """Give the chunk up, by raising, if too many of the records up to its end have faulted."""
+
+    def close(self) -> None:
+        """Look no more."""
+
+
+class NoWatch:
+    """Nothing a partition does concerns the others."""
+
+    def look(self) -> None:
+        """There is nothing to see."""
+
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
+        """There is no limit."""
+
+    def check(self) -> None:
+        """There is none at the end of a chunk either."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SharedWatch:
+    """Compares what has faulted with what the run may have, and heeds a partition that stops the pipeline.
+
+    :param slots: those whose pieces are looked at before each chunk; the others only where too much has faulted
+    """
+
+    def __init__(self, others: Others, slots: Collection[int], budget: DeadLetterBudget, own_counts: OwnCounts) -> None:
+        self._others, self._slots = others, slots
+        self._budget = budget
+        self._own_counts = own_counts
+        self._has_looked_everywhere = False
+        # So many more records may fault, whatever the others do. It only ever errs on the side of counting again.
+        self._left = 0
+
+    def look(self) -> None:
+        self._others.look(self._slots)
+        self._has_looked_everywhere, self._left = False, 0
+        if (stopped := self._others.stopped) is not None:
+            partition, reason = stopped
+            raise PartitionStoppedError(f"partition {partition} stopped the pipeline: {reason}")
+
+    def allow_fault(self, *, as_dead_letter: bool) -> None:
+        self._left -= 1
+        if self._left < 0:
+            self._left = self._count_left() - 1
+        if self._left < 0 and self._look_everywhere():
+            self._left = self._count_left() - 1
+        if self._left < 0:
+            one_more = Counts(read=1, dead_lettered=1) if as_dead_letter else Counts(read=1, skipped=1)
+            self._give_up(self._so_far + one_more)
+
+    def check(self) -> None:
+        # Where no worker has too many of its own, the run has not either.
+        if self._budget.ratio_is_exceeded_by(*_of(self._own)):
+            self._look_everywhere()
+            self._give_up(self._so_far)
+
+    def close(self) -> None:
+        self._others.close()
+
+    @property
+    def _own(self) -> Counts:
+        return sum(self._own_counts(), Counts())
+
+    @property
+    def _so_far(self) -> Counts:
+        return self._own + self._others.counts
+
+    def _count_left(self) -> int:
+        return self._budget.faults_left(*_of(self._so_far))
+
+    def _look_everywhere(self) -> bool:
+        """Once in a chunk; says whether this was the time."""
+        if self._has_looked_everywhere:
+            return False
+        self._has_looked_everywhere = True
+        self._others.look()
+        return True
+
+    def _give_up(self, counts: Counts) -> None:
+        if (reason := self._budget.exceeded_by(*_of(counts))) is not None:
+            raise BudgetExceededError(
+                f"{reason}: the chunk in which that was found is given up, and what was stored before it stays; mend "
+                "the cause or raise the limit, then run again"
+            )
+
+
+def _of(counts: Counts) -> tuple[int, int, int]:
+    return counts.dead_lettered, counts.read, counts.skipped

@@ -1,0 +1,1 @@
+"""Takes Arrow batches of records through the user's segments."""

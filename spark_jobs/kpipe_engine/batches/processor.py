@@ -1,0 +1,169 @@
+"""Records through a chain with batch segments: many at a time, written and counted one by one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import chain
+from operator import itemgetter
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, SourceMessage
+from kpipe_engine.batches.stages import StageChain
+from kpipe_engine.errors import KnownFaults, NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.processing.retries import Retries
+from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.output_rows import Row, record_of_row
+from kpipe_engine.writing.outputs import write_outputs
+
+_message_of: Callable[[Row], SourceMessage] = itemgetter(0)
+
+
+class BatchHandler:
+    """What is read at a time goes through the segments together."""
+
+    def __init__(
+        self, segments: StageChain, destination: Destination, faults: FaultPolicy, retries: Retries, origin: Origin
+    ) -> None:
+        self._segments = segments
+        self._destination = destination
+        self._faults = faults
+        self._retries = retries
+        self._origin = origin
+        # What has passed behind a record whose time has not come, by offset: it is not called for again.
+        self._ahead: dict[int, list[Row]] = {}
+
+    def open(self) -> None:
+        self._segments.open()
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        """All of them, whatever the clock says, or those before a record whose next try is not due yet."""
+        if not messages:
+            return 0
+        self._segments.count_into(counts.named)
+        named = dict(counts.named)
+        try:
+            handled = self._handle(messages, counts, known_faults, until)
+        except PartitionStoppedError as stop:
+            self._recount(_before(messages, stop.next_offset), known_faults, counts, named)
+            raise
+        if handled < len(messages):
+            self._recount(messages[:handled], known_faults, counts, named)
+        return handled
+
+    @property
+    def waits(self) -> float:
+        return self._retries.waits
+
+    def close(self) -> None:
+        self._segments.close()
+
+    def _handle(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
+        passed, self._ahead = self._ahead, {}
+        rows, failed = self._segments.process(_without(known_faults.keys() | passed.keys(), messages))
+        if failed or known_faults or passed or self._retries.tried:
+            rows = [*rows, *chain.from_iterable(passed.values())]
+            return self._one_by_one(messages, rows, {**failed, **known_faults}, counts, until)
+        taken = self._destination.write_while_taken(rows)
+        begun = _first_of_its_record(rows, taken)
+        handled = len(messages) if begun == len(rows) else _position(messages, rows[begun])
+        counts.read += handled
+        counts.written += begun
+        counts.filtered += handled - _records_of(rows if begun == len(rows) else rows[:begun], messages)
+        return handled + self._one_by_one(messages[handled:], rows[begun:], {}, counts, until, taken - begun)
+
+    def _one_by_one(
+        self,
+        messages: Sequence[SourceMessage],
+        rows: Sequence[Row],
+        stuck: Mapping[int, Fault | SegmentError],
+        counts: Counts,
+        until: float,
+        taken: int = 0,
+    ) -> int:
+        """Write or fault each record; of the first, `taken` outputs are on their way."""
+        outputs: dict[int, list[Row]] = defaultdict(list)
+        for row in rows:
+            outputs[row[0].offset()].append(row)
+        for handled, message in enumerate(messages):
+            fault, own = stuck.get(message.offset()), outputs[message.offset()]
+            if isinstance(fault, SegmentError):
+                try:
+                    fault, own = self._try_again(message, fault, counts, until)
+                except NotDueError:
+                    behind = [each.offset() for each in messages[handled + 1 :]]
+                    self._ahead = {at: outputs[at] for at in behind if at not in stuck}
+                    return handled
+            self._retries.forget(message.offset())
+            fault = fault or self._write(message, own, counts, 0 if handled else taken)
+            if fault is not None:
+                self._faults.take(message, fault, counts)
+            counts.read += 1
+        return len(messages)
+
+    def _try_again(
+        self, message: SourceMessage, error: SegmentError | None, counts: Counts, until: float
+    ) -> tuple[Fault | None, list[Row]]:
+        """By itself, from the record as it was read, until it passes or has had its tries."""
+        rows: list[Row] = []
+        while error is not None:
+            fault = self._retries.fault_or_wait(message.offset(), error, counts, until)
+            if fault is not None:
+                return fault, []
+            rows, failed = self._segments.process([message])
+            error = failed.get(message.offset())
+        return None, rows
+
+    def _recount(
+        self,
+        messages: Sequence[SourceMessage],
+        known_faults: KnownFaults,
+        counts: Counts,
+        named: Mapping[str, int],
+    ) -> None:
+        """Let the named counters say what segments count for these messages, which are all that is terminal.
+
+        Segments have counted for all that was read. A call counts for many records at a time, so which of them it
+        counted for can only be found by calling again; those behind are called for when their turn comes.
+        """
+        if counts.named == named:
+            return
+        self._ahead = {}
+        counts.named.clear()
+        counts.named.update(named)
+        self._segments.process(_without(known_faults.keys(), messages))
+
+    def _write(self, message: SourceMessage, rows: Sequence[Row], counts: Counts, taken: int) -> Fault | None:
+        records = (record_of_row(row, self._origin) for row in rows[taken:])
+        return write_outputs(self._destination, message, records, counts, taken)
+
+
+def _without(offsets: Set[int], messages: Sequence[SourceMessage]) -> Sequence[SourceMessage]:
+    return [each for each in messages if each.offset() not in offsets] if offsets else messages
+
+
+def _before(messages: Sequence[SourceMessage], next_offset: int | None) -> Sequence[SourceMessage]:
+    """Those that are terminal where the partition stops."""
+    return [] if next_offset is None else [each for each in messages if each.offset() < next_offset]
+
+
+def _records_of(rows: Sequence[Row], messages: Sequence[SourceMessage]) -> int:
+    """How many records the rows came of; most often it is one of each, which is seen soonest."""
+    found = list(map(_message_of, rows))
+    return len(found) if found == messages else len({*map(id, found)})
+
+
+def _first_of_its_record(rows: Sequence[Row], at: int) -> int:
+    """Where the outputs begin that belong to the record of the row at this position."""
+    while 0 < at < len(rows) and rows[at - 1][0] is rows[at][0]:
+        at -= 1
+    return at
+
+
+def _position(messages: Sequence[SourceMessage], row: Row) -> int:
+    return bisect_left(messages, row[0].offset(), key=lambda message: message.offset())

@@ -1,0 +1,119 @@
+"""What a worker does when a chunk comes to nothing: it goes back to what is stored, and tries again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import KafkaException
+
+from airflow_provider_kpipe.contract.clean_text import cleaned
+from kpipe_engine.assignment.assignment import Lanes
+from kpipe_engine.assignment.claiming import Ownership
+from kpipe_engine.assignment.events import PartitionEvents
+from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, may_be_fenced
+from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.writing.chunk_writer import Delivery
+from kpipe_engine.writing.producer_session import Acknowledgements, TracedAcknowledgements
+
+log = logging.getLogger("kpipe")
+
+CHUNK_TRIES = 5
+# From fencing a predecessor to the lease beside the stored offset takes a tenth of it.
+LEASE_SECONDS = 1.0
+
+
+class Recovery:
+    """After a failure it is careful: one range at a time, and every record by itself, until what failed is behind."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        source: Source,
+        delivery: Delivery,
+        ownership: Ownership,
+        events: PartitionEvents,
+        orders: YieldOrders,
+    ) -> None:
+        self._lanes, self._source, self._delivery = lanes, source, delivery
+        self._ownership, self._events, self._orders = ownership, events, orders
+        self._is_careful = False
+
+    @property
+    def next_lanes(self) -> list[Lane]:
+        """Those that the next chunk is made of."""
+        working = self._lanes.working
+        return sorted(working, key=lambda lane: not lane.is_suspect)[:1] if self._is_careful else working
+
+    def until_it_works(self, step: Callable[[], None], concerned: Callable[[], Sequence[Lane]]) -> None:
+        """Try something again, carefully and from what is stored, as long as it concerns a lane."""
+        tries = 0
+        while not tries or concerned():
+            try:
+                step()
+                self._trust_again()
+                return
+            except ChunkFailedError as failure:
+                # A try that has found another record at fault was none in vain.
+                tries = 1 if self._lanes.current.learn(failure.faults) else tries + 1
+                self._give_up(failure, tries)
+            except KafkaException as failure:
+                tries += 1
+                self._give_up(failure, tries)
+                if may_be_fenced(failure.args[0]):
+                    # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
+                    self._orders.wait(LEASE_SECONDS)
+                    self.go_back()
+            if concerned():
+                self._start_over(TracedAcknowledgements)
+
+    def begin(self) -> None:
+        """Start a chunk, with a new producer where a connection was lost under the last one."""
+        if self._delivery.lost_connection:
+            log.info("partition %d: a connection to the broker was lost: a new producer", self._lanes.current.partition)
+            self._start_over(TracedAcknowledgements if self._is_careful else Acknowledgements)
+        self._delivery.begin()
+
+    def forget_chunk(self) -> None:
+        """Leave nothing of the chunk that is open, and suspect nothing of it."""
+        self._start_over(Acknowledgements)
+
+    def go_back(self) -> None:
+        self.look(self._lanes.unsettled)
+
+    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
+        """Go back to what is stored; a partition that somebody else has taken on meanwhile is revoked."""
+        self._source.forget()
+        before = self._ownership.look(lanes)
+        for lane in lanes:
+            if lane.is_revoked:
+                self._events.tell("revoked", lane, reason=lane.reason)
+            elif lane.is_unreadable:
+                self._events.tell("faulted", lane, reason=lane.reason)
+        return before
+
+    def _give_up(self, failure: Exception, tries: int) -> None:
+        lane = self._lanes.current
+        if tries == CHUNK_TRIES:
+            raise PartitionStoppedError(
+                f"the chunk from offset {lane.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
+                "see to the broker, then run again"
+            ) from failure
+        log.warning("partition %d: try %d of %d failed: %s", lane.partition, tries, CHUNK_TRIES, cleaned(str(failure)))
+        for each in self._lanes:
+            each.suspect()
+        self._source.renew()
+
+    def _trust_again(self) -> None:
+        """Once nothing is left ahead of what the failed chunk had read."""
+        self._lanes.current.forget_faults()
+        if self._is_careful and not any(lane.is_suspect for lane in self._lanes):
+            self._start_over(Acknowledgements)
+
+    def _start_over(self, kind: type[Acknowledgements]) -> None:
+        self._is_careful = kind is TracedAcknowledgements
+        self._delivery.renew(kind)
+        # Whoever opens a producer looks: a newer run may have come in between.
+        self.go_back()

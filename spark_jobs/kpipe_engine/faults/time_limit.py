@@ -1,0 +1,137 @@
+"""How long user code may take: over what it is given, and beside that."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from types import FrameType, GeneratorType
+from typing import Any, Protocol
+
+from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.errors import SegmentTimeoutError
+
+Call = Callable[..., Any]
+
+# No two clocks agree to the last.
+EARLY = 0.9
+
+
+class Limit(Protocol):
+    """Watches over user code."""
+
+    def around(self, call: Call) -> Call:
+        """The same call, for one record or one batch at a time."""
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        """User code beside that runs in the block: an import, a segment that opens or closes."""
+
+
+class NoLimit:
+    """Lets everything take as long as it likes, and costs nothing."""
+
+    def around(self, call: Call) -> Call:
+        return call
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+NO_LIMIT = NoLimit()
+
+
+class TimeLimit:
+    """Interrupts a call that takes too long: in the main thread by a signal, while it is awaited by the event loop.
+
+    What it cannot interrupt, as a call in another thread or one in C that never comes back, the supervisor of the
+    worker sees by its whereabouts, and ends the worker.
+    """
+
+    def __init__(self, seconds: float, step_seconds: float, whereabouts: Whereabouts) -> None:
+        self._seconds, self._step_seconds, self._whereabouts = seconds, step_seconds, whereabouts
+        self._within = f"segment_timeout, {seconds:g} s"
+        self._due = math.inf
+        if _in_main_thread():
+            signal.signal(signal.SIGALRM, self._ring)
+
+    def around(self, call: Call) -> Call:
+        if inspect.iscoroutinefunction(call):
+            return self._around_awaited(call)
+        begin, end = self._whereabouts.begin_call, self._whereabouts.end_call
+
+        def limited(*given: Any) -> Any:
+            number = begin()
+            try:
+                return self._interrupted(call, *given) if _in_main_thread() else _complete(call(*given))
+            finally:
+                end(number)
+
+        return limited
+
+    def _around_awaited(self, call: Call) -> Call:
+        async def limited(given: Any) -> Any:
+            number = self._whereabouts.begin_call()
+            try:
+                async with asyncio.timeout(self._seconds) as limit:
+                    return await call(given)
+            except TimeoutError:
+                if limit.expired():
+                    raise self._error() from None
+                raise
+            finally:
+                self._whereabouts.end_call(number)
+
+        return limited
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        within = self._within
+        self._whereabouts.begin_step(name)
+        try:
+            if _in_main_thread():
+                # A worker that has said last words since then has hung up a bell of its own.
+                signal.signal(signal.SIGALRM, self._ring)
+                self._within = f"{self._step_seconds:g} s, in {name}"
+                self._due = time.monotonic() + self._step_seconds * EARLY
+                signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
+            yield
+        finally:
+            # A bell that rings in here must not leave the step noted: the supervisor would end a worker that is well.
+            try:
+                self._due, self._within = math.inf, within
+                if _in_main_thread():
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            finally:
+                self._whereabouts.end_step()
+
+    def _interrupted(self, call: Call, *given: Any) -> Any:
+        self._due = time.monotonic() + self._seconds * EARLY
+        signal.setitimer(signal.ITIMER_REAL, self._seconds)
+        try:
+            return _complete(call(*given))
+        finally:
+            self._due = math.inf
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _ring(self, _number: int, _frame: FrameType | None) -> None:
+        # A bell may come late: when its call has come back, it would interrupt the engine, or the next call.
+        if time.monotonic() >= self._due:
+            self._due = math.inf
+            raise self._error()
+
+    def _error(self) -> SegmentTimeoutError:
+        return SegmentTimeoutError(f"no answer within {self._within}")
+
+
+def _complete(result: Any) -> Any:
+    """What a generator gives out, user code makes only when it is asked for."""
+    return list(result) if type(result) is GeneratorType else result
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()

@@ -1,0 +1,1 @@
+"""Takes records through the user's segments, one by one or several at once."""

@@ -1,0 +1,85 @@
+"""Several records of one partition at once; what comes of them is written in the order of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import SourceMessage
+from kpipe_engine.errors import KnownFaults
+from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.processing.retries import Retries
+from kpipe_engine.processing.runners import Crew, Outcome
+from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.outputs import write_outputs
+
+
+class ConcurrentHandler:
+    """Processing overtakes, writing does not: nothing that is written lies behind a record that is not terminal.
+
+    Otherwise a partition that stops at a fault would have written, in the same transaction, what comes after it.
+    """
+
+    def __init__(self, crew: Crew, destination: Destination, faults: FaultPolicy, retries: Retries) -> None:
+        self._crew = crew
+        self._destination = destination
+        self._faults = faults
+        self._retries = retries
+        # Of records whose time has not come, and of those behind them.
+        self._ahead: dict[int, Outcome] = {}
+
+    def open(self) -> None:
+        self._crew.open()
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        if not messages:
+            return 0
+        self._crew.count_into(counts.named)
+        self._work(messages, known_faults, until)
+        for handled, message in enumerate(messages):
+            outcome = self._ahead.get(message.offset())
+            if outcome is not None and not outcome.is_due:
+                return handled
+            self._ahead.pop(message.offset(), None)
+            if outcome is not None and outcome.stop is not None:
+                raise outcome.stop
+            fault = known_faults.get(message.offset()) or self._finish(message, outcome, counts)
+            if fault is not None:
+                self._faults.take(message, fault, counts)
+            if outcome is not None:
+                _add(outcome.counts, counts)
+            counts.read += 1
+        return len(messages)
+
+    @property
+    def waits(self) -> float:
+        return self._retries.waits
+
+    def close(self) -> None:
+        self._crew.close()
+
+    def _work(self, messages: Sequence[SourceMessage], known_faults: KnownFaults, until: float) -> None:
+        offsets = {message.offset() for message in messages}
+        # After a chunk that came to nothing, reading begins further back.
+        before = {at: outcome for at, outcome in self._ahead.items() if at in offsets}
+        # A record waits for its own time, whoever else's has come.
+        self._ahead = {at: each for at, each in before.items() if each.is_due or not self._retries.is_due(at)}
+        new = [each for each in messages if each.offset() not in self._ahead and each.offset() not in known_faults]
+        for message, outcome in zip(new, self._crew.work(new, until), strict=True):
+            at = message.offset()
+            if at in before:
+                outcome.counts += before[at].counts
+            self._ahead[at] = outcome
+
+    def _finish(self, message: SourceMessage, outcome: Outcome | None, counts: Counts) -> Fault | None:
+        if outcome is None:
+            return None
+        self._retries.forget(message.offset())
+        return outcome.fault or write_outputs(self._destination, message, outcome.records, counts)
+
+
+def _add(own: Counts, counts: Counts) -> None:
+    counts.retried += own.retried
+    for name, number in own.named.items():
+        counts.named[name] = counts.named.get(name, 0) + number

@@ -1,0 +1,54 @@
+"""Copies records as they are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import SourceMessage
+from kpipe_engine.errors import KnownFaults, UnwritableRecordError
+from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.writing.destination import Destination
+
+
+class CopyHandler:
+    """Takes the records of a pipeline without segments."""
+
+    def __init__(self, destination: Destination, faults: FaultPolicy) -> None:
+        self._destination = destination
+        self._faults = faults
+
+    def open(self) -> None:
+        """There is nothing to open."""
+
+    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+        handled = 0 if known_faults else self._destination.copy_while_taken(messages)
+        counts.read += handled
+        counts.written += handled
+        while handled < len(messages) and time.monotonic() < until:
+            message = messages[handled]
+            fault = known_faults.get(message.offset()) or self._copy(message)
+            if fault is None:
+                counts.written += 1
+            else:
+                self._faults.take(message, fault, counts)
+            counts.read += 1
+            handled += 1
+        return handled
+
+    @property
+    def waits(self) -> float:
+        """Nothing is tried again here."""
+        return 0.0
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _copy(self, message: SourceMessage) -> Fault | None:
+        try:
+            self._destination.copy(message)
+        except UnwritableRecordError as error:
+            return error.fault("destination")
+        return None

@@ -1,0 +1,182 @@
+"""Who processes several records of one partition at once: threads, or the coroutines of an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
+from airflow_provider_kpipe.segments import SegmentContext
+from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
+from kpipe_engine.processing.async_segment_chain import AsyncSegmentChain
+from kpipe_engine.processing.retries import Retries
+from kpipe_engine.processing.segment_chain import SegmentChain
+from kpipe_engine.stop_signal import YieldOrders
+
+LOOK_SECONDS = 0.1
+
+_counters: ContextVar[dict[str, int]] = ContextVar("counters")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of one record: outputs, a fault, the stop of its partition, or nothing yet."""
+
+    records: Sequence[Record] = ()
+    fault: Fault | None = None
+    stop: PartitionStoppedError | None = None
+    is_due: bool = True
+    counts: Counts = field(default_factory=Counts)
+    """What it adds to the chunk's."""
+
+
+class ConcurrentContext(SegmentContext):
+    """Counts for each record by itself: some of those that are at work will not be part of the chunk."""
+
+    __slots__ = ()
+
+    def count(self, name: str, by: int = 1) -> None:
+        name = self._checked(name, by)
+        counters = _counters.get(self.counters)
+        counters[name] = counters.get(name, 0) + by
+
+
+class Crew(Protocol):
+    """Gives the outcomes in the order of the messages, whatever finished first."""
+
+    def open(self) -> None: ...
+    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]: ...
+    def count_into(self, counters: dict[str, int]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Threads:
+    """For segments that wait on something, or leave Python's lock alone while they work."""
+
+    def __init__(
+        self, segments: SegmentChain, retries: Retries, origin: Origin, orders: YieldOrders, at_once: int
+    ) -> None:
+        self._segments, self._retries, self._origin, self._orders = segments, retries, origin, orders
+        self._threads = ThreadPoolExecutor(at_once, "kpipe-record")
+
+    def open(self) -> None:
+        self._segments.open()
+
+    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
+        return list(self._threads.map(partial(self._process, until), messages))
+
+    def count_into(self, counters: dict[str, int]) -> None:
+        self._segments.count_into(counters)
+
+    def close(self) -> None:
+        self._threads.shutdown()
+        self._segments.close()
+
+    def _process(self, until: float, message: SourceMessage) -> Outcome:
+        outcome = Outcome()
+        while True:
+            # Counts of a try that failed stay, as they do where records go one by one.
+            _counters.set(outcome.counts.named)
+            if self._orders.given or time.monotonic() > until:
+                outcome.is_due = False
+                return outcome
+            try:
+                outcome.records = self._segments.process(Record(message, self._origin))
+                _forget_tries(self._retries, message)
+                return outcome
+            except SegmentError as error:
+                delay = _delay(outcome, self._retries, message, error, until)
+            if delay is None:
+                return outcome
+            self._orders.wait(delay)
+
+
+class Coroutines:
+    """For segments that are awaited."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        context: SegmentContext,
+        retries: Retries,
+        origin: Origin,
+        orders: YieldOrders,
+        at_once: int,
+        limit: Limit = NO_LIMIT,
+    ) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._segments = AsyncSegmentChain(paths, context, self._loop, limit)
+        self._retries, self._origin, self._orders = retries, origin, orders
+        self._room = asyncio.Semaphore(at_once)
+
+    def open(self) -> None:
+        self._segments.open()
+
+    def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
+        return self._loop.run_until_complete(self._all(messages, until))
+
+    def count_into(self, counters: dict[str, int]) -> None:
+        self._segments.count_into(counters)
+
+    def close(self) -> None:
+        self._segments.close()
+        self._loop.close()
+
+    async def _all(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]:
+        return await asyncio.gather(*(self._process(until, message) for message in messages))
+
+    async def _process(self, until: float, message: SourceMessage) -> Outcome:
+        outcome = Outcome()
+        _counters.set(outcome.counts.named)
+        async with self._room:
+            while True:
+                if self._orders.given or time.monotonic() > until:
+                    outcome.is_due = False
+                    return outcome
+                try:
+                    outcome.records = await self._segments.process_awaiting(Record(message, self._origin))
+                    _forget_tries(self._retries, message)
+                    return outcome
+                except SegmentError as error:
+                    delay = _delay(outcome, self._retries, message, error, until)
+                if delay is None:
+                    return outcome
+                await self._wait(delay)
+
+    async def _wait(self, seconds: float) -> None:
+        """Sleep, unless there is a reason to yield before: the loop is not told, so it looks."""
+        until = time.monotonic() + seconds
+        while not self._orders.reason and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, LOOK_SECONDS))
+
+
+def _forget_tries(retries: Retries, message: SourceMessage) -> None:
+    """Of a record that has passed: if its chunk comes to nothing, it is called again, and has all its tries."""
+    if retries.tried:
+        retries.forget(message.offset())
+
+
+def _delay(
+    outcome: Outcome, retries: Retries, message: SourceMessage, error: SegmentError, until: float
+) -> float | None:
+    """How long to wait before the next try; None where there is none now, and the outcome says why."""
+    try:
+        found = retries.fault_or_delay(message.offset(), error, outcome.counts, until)
+    except NotDueError:
+        outcome.is_due = False
+    except PartitionStoppedError as stop:
+        outcome.stop = stop
+    else:
+        if not isinstance(found, Fault):
+            return found
+        outcome.fault = found
+    return None

@@ -1,0 +1,1 @@
+"""Reads ranges of the source topic, and what groups hold."""

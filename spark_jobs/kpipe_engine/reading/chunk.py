@@ -1,0 +1,45 @@
+"""How much goes into one chunk: so many records, and what can be read in so many seconds."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kpipe_engine.stop_signal import YieldOrders
+
+
+class Chunk:
+    """Fills up. It is full, too, once there is an order to yield."""
+
+    def __init__(self, records: int, seconds: float, orders: YieldOrders, reads_once: bool = False) -> None:
+        self._records, self._seconds, self._orders = records, seconds, orders
+        self._reads_once = reads_once
+        self.handled = 0
+        self._until = math.inf
+        self._is_closed = False
+
+    @property
+    def is_full(self) -> bool:
+        return (
+            self._is_closed
+            or self.handled >= self._records
+            or time.monotonic() >= self._until
+            or self._orders.reason is not None
+        )
+
+    def room(self, most: int) -> int:
+        return min(self._records - self.handled, most)
+
+    def until_after(self, messages: Sequence[Any]) -> float:
+        """When the chunk ends. The clock runs from the first record on: a chunk should not end empty because a
+        broker is slow."""
+        if messages and self._until == math.inf:
+            self._until = time.monotonic() + min(self._seconds, self._orders.seconds_left)
+        return self._until
+
+    def add(self, handled: int, of: int) -> None:
+        """Records were handled; if some of what was read was not, nothing more fits."""
+        self.handled += handled
+        self._is_closed = handled < of or (self._reads_once and of > 0)

@@ -1,0 +1,73 @@
+"""Sees that a topic is still the one that was planned against, before what was read of it is stored."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from airflow_provider_kpipe.contract.connecting import connecting
+from airflow_provider_kpipe.contract.plan import Plan
+from kpipe_engine.client_settings import Settings
+from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, needing
+
+LOOK_SECONDS = 30.0
+ASK_SECONDS = 3.0
+GONE_SECONDS, AGAIN_SECONDS = 5.0, 0.2
+_NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
+
+
+class PlannedTopic:
+    """A consumer goes on in a topic that was deleted and made anew, at the same offset, and says nothing of it.
+
+    The id of a topic never comes back: where it is the planned one after records were read, they are of that topic.
+    """
+
+    def __init__(self, settings: Settings, plan: Plan) -> None:
+        self._settings, self._name, self._id = settings, plan.topic, plan.topic_id
+        self._admin: AdminClient | None = None
+
+    def check(self) -> None:
+        """Stop in front of records that may be those of another topic."""
+        until = time.monotonic() + GONE_SECONDS
+        # A broker that has just come up may have to hear of it yet.
+        while (found := self._look()) is None and time.monotonic() < until:
+            time.sleep(AGAIN_SECONDS)
+        if found is None:
+            raise PartitionStoppedError(
+                f"topic {self._name!r} was deleted while it was read: what was read since then is not stored"
+            )
+        if found != self._id:
+            raise PartitionStoppedError(
+                f"topic {self._name!r} was made anew while it was read (its id was {self._id}, now it is {found}): "
+                "what was read since then is not stored; start a new run"
+            )
+
+    def close(self) -> None:
+        # An admin client has no close: nobody must hold it any longer.
+        self._admin = None
+
+    def _look(self) -> str | None:
+        """The id, or None where there is no such topic."""
+        until = time.monotonic() + LOOK_SECONDS
+        while True:
+            try:
+                with needing(topic=self._name):
+                    return self._ask()
+            except (KafkaException, TimeoutError) as failure:
+                # A client that knows a broker of before sticks to it, also where it is gone.
+                self.close()
+                if isinstance(failure, KafkaException) and failure.args[0].code() in _NOT_THERE:
+                    return None
+                if time.monotonic() >= until:
+                    raise NoAnswerError(
+                        f"the broker did not answer within {LOOK_SECONDS:g} s when topic {self._name!r} was looked at "
+                        f"({failure})"
+                    ) from failure
+            time.sleep(AGAIN_SECONDS)
+
+    def _ask(self) -> str:
+        admin = self._admin = self._admin or AdminClient(connecting({"log_level": 3, **self._settings}))
+        asked = admin.describe_topics(TopicCollection([self._name]), request_timeout=ASK_SECONDS)
+        return str(asked[self._name].result(ASK_SECONDS).topic_id)

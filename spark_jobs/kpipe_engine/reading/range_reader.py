@@ -1,0 +1,283 @@
+"""Reads one range of one partition, and knows by position when it has come to the end."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from operator import length_hint
+from typing import cast
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from airflow_provider_kpipe.contract.consumed_headers import headers_of
+from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.offsets import NO_EPOCH, PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaSource
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.record import SourceMessage
+from kpipe_engine.bounded_calls import BoundedCalls
+from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, consumer_settings
+from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, stop_if_forbidden
+from kpipe_engine.reading.lone_fetch import fetch_alone
+from kpipe_engine.reading.messages import BareMessage
+
+READ_SECONDS = 0.1
+STALL_SECONDS = 120.0
+
+
+class Source:
+    """Reads one range after another. `next_offset` is the offset after the last record given out, holes passed over."""
+
+    def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
+        self._settings = consumer_settings(settings, plan, planned.slot)
+        self._open()
+        self._topic = plan.topic
+        self._skip_lost = declared.on_data_loss == "skip"
+        self.range: PartitionRange | None = None
+        self._skips: list[tuple[int, int]] = []
+        self._given_back: list[SourceMessage] = []
+        self._lost = 0
+        self._stop: PartitionStoppedError | None = None
+        self.is_alone = False
+        """Whether nothing is fetched but what is read next."""
+        self.unreadable: dict[int, Fault] = {}
+        """Of what was read last, by offset."""
+
+    def _open(self) -> None:
+        self._consumer = Consumer(self._settings)
+        self._calls = BoundedCalls(self._consumer.close)
+
+    @property
+    def consumer(self) -> Consumer:
+        return self._consumer
+
+    @property
+    def finished(self) -> bool:
+        return self.next_offset >= self._end
+
+    def start_at(self, planned: PartitionRange, next_offset: int, skips: Iterable[Sequence[int]] = ()) -> None:
+        """Read on from an offset, and leave out the spans that are done already."""
+        first, self.range = self.range is None, planned
+        self._partition, self._end = planned.partition, planned.end
+        self._skips = sorted((first, after) for first, after in skips if after > next_offset and first < planned.end)
+        self._lost = 0
+        self._go_to(self._after_skips(next_offset))
+        if first:
+            # Asked for by name, the partition's leader is known before it is needed. Otherwise the client often
+            # waits for its own look around, which comes once a second. And a leader that has lost records since the
+            # plan is found out only by a client that has not known it before.
+            self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
+
+    def _go_to(self, next_offset: int) -> None:
+        self._given_back, self._stop = [], None
+        self.next_offset = self._beyond = next_offset
+        self._heard_at = time.monotonic()
+        epoch = self.range.leader_epoch if self.range else NO_EPOCH
+        self._turn_to(TopicPartition(self._topic, self._partition, next_offset, leader_epoch=epoch))
+
+    def _turn_to(self, place: TopicPartition) -> None:
+        self._place = place
+        self._consumer.assign([] if self.is_alone else [place])
+
+    def fetch_alone(self, is_alone: bool) -> None:
+        """Fetch ahead no more, or again."""
+        if is_alone != self.is_alone:
+            self.is_alone = is_alone
+            self.forget()
+
+    def forget(self) -> None:
+        """What is read next is said anew."""
+        self.range = None
+
+    def renew(self) -> None:
+        """Start over with a new consumer. After a broker stood still, the old one may never find its group again."""
+        self.close()
+        self._open()
+        self.forget()
+
+    def commit(self, positions: list[TopicPartition], seconds: float) -> list[TopicPartition]:
+        """Store offsets in the group, and say of each how that went."""
+        consumer = self._consumer
+
+        def commit() -> list[TopicPartition]:
+            return consumer.commit(offsets=positions, asynchronous=False)
+
+        return self._calls.within(seconds, "the chunk was stored", commit)
+
+    def pause(self) -> None:
+        self._consumer.pause([TopicPartition(self._topic, self._partition)])
+
+    def resume(self) -> None:
+        if self.range is not None:  # after a new start, nothing is paused
+            self._heard_at = time.monotonic()
+            self._consumer.resume([TopicPartition(self._topic, self._partition)])
+
+    def read(self, most: int) -> list[SourceMessage]:
+        """Records of the range, in order; none when there is nothing right now or the range has ended."""
+        if self._given_back:
+            messages, self._given_back = self._given_back, []
+            self.next_offset = self._beyond
+            return messages
+        if self._stop is not None:
+            raise self._stop
+        batch = self._fetch(self.next_offset, min(most, self._end - self.next_offset))
+        messages = cast("list[SourceMessage]", [message for message in batch if message.error() is None])
+        if messages:
+            self.next_offset = messages[-1].offset() + 1
+            if self.next_offset > self._end:
+                messages = [message for message in messages if message.offset() < self._end]
+                self.next_offset = self._end
+            if self._skips:
+                messages = self._skip(messages)
+        if len(messages) < len(batch):
+            self._heed([message for message in batch if message.error() is not None], bool(messages))
+        self._watch(heard=bool(batch))
+        self._read_headers(messages)
+        return messages
+
+    def _fetch(self, first: int, most: int) -> list[Message]:
+        if not self.is_alone:
+            return self._consumer.consume(most, READ_SECONDS)
+        self._place.offset = first
+        return fetch_alone(self._settings, self._place, most)
+
+    def _read_headers(self, messages: list[SourceMessage]) -> None:
+        """What cannot be read is put aside: asked again, the client gives out what crashes the process."""
+        self.unreadable = {}
+        rest = iter(messages)
+        while True:
+            try:
+                deque(map(headers_of, rest), maxlen=0)
+                return
+            except SystemError as error:
+                at = len(messages) - length_hint(rest) - 1
+                self.unreadable[messages[at].offset()] = Fault.of(error.__cause__ or error, self._topic, "source")
+                messages[at] = BareMessage(messages[at])
+
+    def _skip(self, messages: list[SourceMessage]) -> list[SourceMessage]:
+        wanted = [each for each in messages if not any(first <= each.offset() < after for first, after in self._skips)]
+        onwards = self._after_skips(self.next_offset)
+        if onwards != self.next_offset:
+            self._go_to(onwards)
+        return wanted
+
+    def _after_skips(self, next_offset: int) -> int:
+        for first, after in self._skips:
+            if first <= next_offset < after:
+                next_offset = min(after, self._end)
+        return next_offset
+
+    def give_back(self, messages: list[SourceMessage]) -> None:
+        """Records that were read and not handled: they are read again, next."""
+        if messages:
+            # What follows them may have been looked at already: that the range ends there is said only once.
+            self._beyond = self.next_offset
+            self._given_back = messages
+            self.next_offset = messages[0].offset()
+
+    def take_lost(self) -> int:
+        """Records that were passed over since the last call, because they had left the topic."""
+        lost, self._lost = self._lost, 0
+        return lost
+
+    def close(self) -> None:
+        self._calls.close()
+
+    def _heed(self, events: list[Message], has_messages: bool) -> None:
+        for event in events:
+            error = cast("KafkaError", event.error())
+            if error.code() == KafkaError._PARTITION_EOF:
+                # Nothing below the event's offset is left: markers and compacted records end a range too.
+                if (event.offset() or 0) >= self._end:
+                    self.next_offset = self._end
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                try:
+                    self._pass_over_lost(error)
+                except PartitionStoppedError as stop:
+                    # It is said once. What was read before it comes first: nobody can read that again.
+                    if not has_messages:
+                        raise
+                    self._stop = stop
+                    return
+            elif error.code() == KafkaError._BAD_COMPRESSION:
+                # It is said again and again. What lies before the batch comes first.
+                if not has_messages:
+                    self._pass_over_batch(event.offset() or 0, error)
+                    return
+            elif not error.retriable():
+                stop_if_forbidden(error, topic=self._topic)
+                raise KafkaException(error)
+
+    def _watch(self, heard: bool) -> None:
+        now = time.monotonic()
+        if heard:
+            self._heard_at = now
+            return
+        position = self._consumer.position([TopicPartition(self._topic, self._partition)])[0].offset
+        if position >= self._end:
+            self.next_offset = self._end
+        elif now - self._heard_at > STALL_SECONDS:
+            raise PartitionStoppedError(
+                f"no answer from the broker about offset {self.next_offset} for {STALL_SECONDS:.0f} s: "
+                "look at the leader of this partition, then run again"
+            )
+
+    def _pass_over_batch(self, first: int, error: KafkaError) -> None:
+        """The client reads nothing of a batch that it cannot decompress, or that would take too much memory."""
+        self._stop_unless_skipped(
+            f"the batch at offset {first} cannot be decompressed ({error.str()}): either it is broken, or it inflates "
+            "to more than receive.message.max.bytes; raise that in the extra of the source's connection, or set "
+            "on_data_loss='skip' to go on without the records in it, then run again"
+        )
+        asked = max(first, self.next_offset)
+        after = self._after_batch(first, asked)
+        self._lost += after - asked
+        self._go_to(after)
+
+    def _after_batch(self, first: int, inside: int) -> int:
+        """Nobody says how many records are in it: the first offset at which it is not what a reader gets."""
+        step = 1
+        while (outside := min(inside + step, self._end)) < self._end and self._is_in_batch(first, outside):
+            inside, step = outside, step * 2
+        while outside - inside > 1:
+            between = (inside + outside) // 2
+            if self._is_in_batch(first, between):
+                inside = between
+            else:
+                outside = between
+        return outside
+
+    def _is_in_batch(self, first: int, asked: int) -> bool:
+        self._turn_to(TopicPartition(self._topic, self._partition, asked))
+        until = time.monotonic() + STALL_SECONDS
+        while time.monotonic() < until:
+            for found in self._fetch(asked, 1):
+                error = found.error()
+                if error is None or error.code() == KafkaError._PARTITION_EOF:
+                    return False
+                if error.code() == KafkaError._BAD_COMPRESSION:
+                    return found.offset() == first
+        raise NoAnswerError(f"the broker did not answer within {STALL_SECONDS:g} s about offset {asked}")
+
+    def _pass_over_lost(self, error: KafkaError) -> None:
+        asked = self.next_offset
+        first, after_last = self._consumer.get_watermark_offsets(
+            TopicPartition(self._topic, self._partition), timeout=ANSWER_SECONDS
+        )
+        if asked >= first:
+            raise PartitionStoppedError(
+                f"offset {asked} is not the one that was planned, and the log goes from {first} to {after_last}: the "
+                f"topic was truncated or re-created ({error.str()}); plan again"
+            )
+        until = min(first, self._end)
+        self._stop_unless_skipped(
+            f"records {asked} to {until - 1} have left the topic before they were read (the log starts at "
+            f"{first}): plan again from 'earliest', or set on_data_loss='skip' to go on without them"
+        )
+        self._lost += until - asked
+        self._go_to(until)
+
+    def _stop_unless_skipped(self, reason: str) -> None:
+        if not self._skip_lost:
+            raise PartitionStoppedError(reason)

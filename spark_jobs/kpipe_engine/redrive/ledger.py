@@ -1,0 +1,113 @@
+"""Which dead letters have been redriven: read before the first one, written with each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Literal
+
+from confluent_kafka import Consumer, TopicPartition
+
+from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import KafkaSource
+from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.redrive_decisions import Decisions
+from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
+from airflow_provider_kpipe.contract.strict_json import DocumentError, OtherVersionError
+from airflow_provider_kpipe.record import SourceMessage
+from kpipe_engine.client_settings import ANSWER_SECONDS, Settings
+from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.reading.messages import read_headers
+from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.writing.chunk_writer import Delivery
+from kpipe_engine.writing.destination import produce
+from kpipe_engine.writing.producer_session import Acknowledgements
+
+READ_RECORDS = 10_000
+
+
+class Ledger:
+    """The ledger topic, as a worker reads and writes it.
+
+    Only the worker of a partition of the dead letters writes to that partition of the ledger. It reads all of them:
+    another letter of a record may lie in any, and have been redriven before. What other workers of the same run are
+    about to redrive is no entry yet: of a record's letters, the one in the lowest partition goes back, so a worker
+    looks at the letters in partitions below its own.
+    """
+
+    def __init__(
+        self, job: Job, redrive: Redrive, own: Sequence[PartitionRange], settings: Settings, delivery: Delivery
+    ) -> None:
+        self._redrive, self._plan = redrive, job.plan
+        self._own = {each.partition for each in own}
+        self._settings = settings
+        self._delivery = delivery
+        self._read_under: Acknowledgements | None = None
+        self._decisions: Decisions | None = None
+
+    def decisions(self) -> Decisions:
+        """Made anew under each producer: the last one may have been fenced off by another redrive, and what that did
+        meanwhile is complete only when our producer has fenced it in turn."""
+        if self._decisions is None or self._read_under is not self._delivery.acks:
+            self._decisions = Decisions(self._redrive, self._redriven())
+            self._note_rivals(self._decisions)
+            self._read_under = self._delivery.acks
+        return self._decisions
+
+    def enter(self, place: Place, outcome: Literal["redriven", "parked"], record: SourceRecord) -> None:
+        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        entry = LedgerEntry(self._plan.run_key, outcome, at, record)
+        produce(
+            self._delivery,
+            place.offset,
+            "dead_letter",
+            self._redrive.ledger_topic,
+            entry.to_text().encode(),
+            ledger_key(self._plan.topic_id, place.offset),
+            place.partition,
+        )
+
+    def _redriven(self) -> Redriven:
+        redriven, topic = Redriven(self._plan.topic_id, self._plan.ranges), self._redrive.ledger_topic
+        try:
+            for entry in self._read(KafkaSource(topic), None):
+                redriven.note(entry.partition(), entry.key(), entry.value())
+        except DocumentError as error:
+            raise PartitionStoppedError(f"the ledger topic {topic!r} cannot be read: {error}") from error
+        return redriven
+
+    def _note_rivals(self, decisions: Decisions) -> None:
+        others = (each for each in self._plan.pending if each.partition not in self._own)
+        below = [each for each in others if each.partition < max(self._own)]
+        if self._redrive.each_letter or not below:
+            return
+        # Those that have left the topic meanwhile go back nowhere.
+        for message in self._read(KafkaSource(self._plan.topic, on_data_loss="skip"), below):
+            try:
+                letter = read_dead_letter(message.key(), message.value(), read_headers(message))
+            except OtherVersionError:
+                # Its own worker stops in front of it.
+                continue
+            decisions.note_rival(letter, Place(message.partition(), message.offset()), message.timestamp()[1])
+
+    def _read(self, declared: KafkaSource, ranges: Iterable[PartitionRange] | None) -> Iterator[SourceMessage]:
+        """Committed messages of these ranges, or of the whole topic, partition by partition."""
+        plan = replace(self._plan, topic=declared.topic, isolation_level="read_committed", ranges=())
+        source = Source(self._settings, declared, plan, PartitionRange(min(self._own), 0, 0, None))
+        try:
+            for each in _extents(source.consumer, declared.topic) if ranges is None else ranges:
+                source.start_at(each, each.start)
+                while not source.finished:
+                    yield from source.read(READ_RECORDS)
+        finally:
+            source.close()
+
+
+def _extents(consumer: Consumer, topic: str) -> Iterator[PartitionRange]:
+    # As in the source: the partitions' leaders are known before they are asked.
+    for partition in consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions:
+        first, after_last = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_SECONDS)
+        yield PartitionRange(partition, first, after_last, None)

@@ -1,0 +1,90 @@
+"""The record inside a dead letter, as it was before it became one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS, DeadLetter
+from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.redrive import RedriveTarget, home_of, restored_timestamp
+from airflow_provider_kpipe.record import Header, SourceMessage
+from kpipe_engine.writing.chunk_writer import Delivery
+from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, Destination
+
+
+class RestoredMessage:
+    """Its own key, value, headers and timestamp. Its offset is the dead letter's, by which the engine knows it."""
+
+    __slots__ = ("_headers", "_letter", "_partition", "original")
+
+    def __init__(self, original: SourceMessage, letter: DeadLetter, partition: int, headers: list[Header]) -> None:
+        self.original = original
+        self._letter = letter
+        self._partition = partition
+        self._headers = headers
+
+    def topic(self) -> str:
+        return self.original.topic()
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self.original.offset()
+
+    def key(self) -> bytes | None:
+        return self._letter.key
+
+    def value(self) -> bytes | None:
+        return self._letter.value
+
+    def headers(self) -> list[Header] | None:
+        return self._headers or None
+
+    def timestamp(self) -> tuple[int, int]:
+        kind, written_at = self.original.timestamp()
+        if self._letter.source.timestamp >= 0:
+            kind = TIMESTAMP_KINDS.index(self._letter.source.timestamp_kind)
+        return kind, restored_timestamp(self._letter, written_at)
+
+    def leader_epoch(self) -> int | None:
+        return self.original.leader_epoch()
+
+
+Restore: TypeAlias = Callable[[SourceMessage, DeadLetter], RestoredMessage]
+
+
+def choose_restore(pipeline: KafkaPipeline, target: RedriveTarget) -> Restore:
+    if target == "source":
+        return partial(_for_source, pipeline.source.topic)
+    return partial(_for_output, pipeline.source.topic if pipeline.destination.keep_partition else None)
+
+
+def back_to_source(pipeline: KafkaPipeline, delivery: Delivery) -> Destination:
+    """The source topic as a destination: each record where it was, or where its key belongs."""
+    declared = pipeline.destination
+    topic = KafkaDestination(
+        pipeline.source.topic, keep_partition=True, partitioner=declared.partitioner, compression=declared.compression
+    )
+    return Destination(topic, delivery)
+
+
+def _for_source(topic: str, original: SourceMessage, letter: DeadLetter) -> RestoredMessage:
+    """Behind its own headers stands what lets a later fault count this one, and remember the first."""
+    home = home_of(letter, topic)
+    told = redrive_headers(replace(letter, first=letter.first_fault))
+    return RestoredMessage(
+        original, letter, PARTITIONER_CHOOSES if home is None else home, headers=[*letter.headers, *told]
+    )
+
+
+def _for_output(kept_topic: str | None, original: SourceMessage, letter: DeadLetter) -> RestoredMessage:
+    """`kept_topic` is the source topic where outputs keep their record's partition."""
+    home = home_of(letter, kept_topic) if kept_topic is not None else None
+    return RestoredMessage(
+        original, letter, original.partition() if home is None else home, headers=list(letter.headers)
+    )

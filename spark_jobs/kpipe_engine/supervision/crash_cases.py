@@ -1,0 +1,195 @@
+"""Pure: what follows from the deaths of a worker for the one after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+
+from airflow_provider_kpipe.contract.faults import STACKTRACE_CHARACTERS, Fault, FaultKind
+from kpipe_engine.assignment.care import Care, Suspicion
+from kpipe_engine.assignment.whereabouts import At, Reading
+from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError
+from kpipe_engine.supervision.task_layout import Block
+
+SHRINK = 32
+"""After each death, chunks have so many times fewer records than what the worker died over."""
+MOST_DEATHS = 10
+"""From the first chunk to a record that dies in a chunk of its own twice it takes no more than eight, whatever the
+size."""
+MOST_DEATHS_OVER_NOTHING = 3
+_LAST_CALL_FIRST = "(most recent call first):"
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """In which way a worker has died."""
+
+    kind: FaultKind
+    message: str
+    trace: str = ""
+
+    def fault(self, component: str, attempts: int) -> Fault:
+        error = SegmentTimeoutError if self.kind == "timeout" else WorkerDiedError
+        fault = Fault.of(error(f"over this record the worker {self.message}"), component, self.kind)
+        trace = _up_to_the_engine(self.trace)[-STACKTRACE_CHARACTERS:] or fault.stacktrace
+        return replace(fault, stacktrace=trace, attempts=attempts)
+
+
+class Case:
+    """A block and the workers that died over it.
+
+    The first death says which records were being handled; they are redone in smaller chunks, and what dies over a
+    chunk says which ones to look at next. A record that makes two workers in a row die in a chunk of its own is found,
+    and is a fault like any other. A death may follow its record late, or come of no record
+    at all, but of load: then everything since the stored offset is suspected, and the number of tries is limited.
+    """
+
+    def __init__(self, block: Block, component: str, memory_mb: int | None) -> None:
+        self.block = block
+        self.care = Care()
+        self.is_done = False
+        """What the block has come to is known; its worker has only to close."""
+        self._component = component
+        self._memory_mb = memory_mb
+        self._read: Reading | None = None
+        self._alone: tuple[int, int] | None = None
+        self._deaths = self._deaths_over_nothing = 0
+
+    def note_death(self, death: Death, at: At | Reading | None, was_at_ease: bool) -> str:
+        """What the next worker has to heed, in `care`, and in words.
+
+        :param at: what the segments were given last, or where the worker was reading with nothing in hand
+        :param was_at_ease: whether the worker had got over what those before it died of
+        """
+        self.care = replace(self.care, follows_death=True)
+        if at is None:
+            return self._note_death_over_nothing(death, was_at_ease)
+        if isinstance(at, Reading):
+            return self._note_death_in_read(death, at)
+        self._read, is_of_read = None, self._read is not None
+        self._deaths = 1 if was_at_ease else self._deaths + 1
+        # Of what was being fetched, no record has been in hand yet.
+        self.care, found = self._next(at, death, None if is_of_read else self.care.suspicion)
+        return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
+
+    def note_hang(self, death: Death) -> str:
+        """Of user code that was at no record: the next worker would come to the same, and stops where it stands."""
+        reason = f"the worker {death.message}; mend it or what it needs, then run again"
+        self._stop(reason, *(planned.partition for planned in self.block))
+        return f"partitions {self.partitions}: {reason}"
+
+    @property
+    def partitions(self) -> str:
+        return ", ".join(str(planned.partition) for planned in self.block)
+
+    def give_up(self, at: At | None, stored_at: float, overdue: float) -> str:
+        """After the deadline, all that is left to the next worker is to say so.
+
+        :param stored_at: when something was stored last, in seconds since 1970
+        :param overdue: seconds since the deadline
+        """
+        since = datetime.fromtimestamp(stored_at, timezone.utc).isoformat(timespec="seconds")
+        where = f"partition {at.partition}, offsets {at.first} to {at.after - 1}" if at else "no record"
+        reason = (
+            f"the run has reached its max_run_time, and {overdue:.0f} s later the worker was still busy with {where}; "
+            f"it had stored nothing since {since}, and was ended"
+        )
+        self.care = replace(self.care, yields=reason, suspicion=None)
+        return reason
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether all has been said to the worker that can be said."""
+        if self.is_done:
+            return False
+        return self.care.yields is not None or all(planned.partition in self.care.stops for planned in self.block)
+
+    def _note_death_in_read(self, death: Death, at: Reading) -> str:
+        """Fetch less at a time from there on, until a batch is found that ends a worker by itself."""
+        before, self._read = self._read, at
+        where = f"partition {at.partition}: its worker {death.message} while it fetched from offset {at.offset}"
+        if before is not None and before[:2] == at[:2] and at.most == 1:
+            reason = (
+                f"the worker {death.message} while it fetched the batch at offset {at.offset}, and nothing else: most "
+                "likely the batch inflates to more than it has memory for "
+                f"(worker_memory_mb={self._memory_mb}); raise that, or for zstd lower receive.message.max.bytes in the "
+                "extra of the source's connection, then run again"
+            )
+            self._stop(reason, at.partition)
+            return f"{where}; {reason}"
+        suspicion = Suspicion(at.partition, None, at.offset + at.most, _fewer(at.most))
+        self.care = replace(self.care, suspicion=suspicion)
+        return f"{where}, with no record in hand; from there on, {suspicion.records} are fetched at a time"
+
+    def _note_death_over_nothing(self, death: Death, was_at_ease: bool) -> str:
+        where = f"while it had no record in hand: its clients were opened, or {self._component} was imported or opened"
+        self._deaths_over_nothing = 1 if was_at_ease else self._deaths_over_nothing + 1
+        if self._deaths_over_nothing < MOST_DEATHS_OVER_NOTHING:
+            return f"a worker {death.message} {where}; it is tried again"
+        reason = (
+            f"the worker {death.message} {where} ({MOST_DEATHS_OVER_NOTHING} times); see the executor's log, then run "
+            "again"
+        )
+        self._stop(reason, *(planned.partition for planned in self.block))
+        return reason
+
+    def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Care, str]:
+        """The narrowest suspicion that this death gives rise to, and what that means."""
+        care, is_found = self.care, self._is_found(at, death)
+        if before is None or not before.covers(at):
+            suspicion = Suspicion(at.partition, at.first, at.after, _fewer(at.read))
+        elif is_found:
+            return self._condemn(at, death)
+        else:
+            suspicion = Suspicion(at.partition, None, at.after, _fewer(at.in_chunk))
+        if self._deaths >= MOST_DEATHS:
+            reason = (
+                f"the worker died {self._deaths} times, the last time it {death.message} at offsets {at.first} to "
+                f"{at.after - 1}, and no record makes it die by itself: look at its memory and at its native "
+                "libraries, then run again"
+            )
+            self._stop(reason, at.partition)
+            return self.care, reason
+        return replace(care, suspicion=suspicion), f"they are redone, {suspicion.records} in a chunk"
+
+    def _is_found(self, at: At, death: Death) -> bool:
+        """Whether the record was alone in its chunk, and has not been so for the first time.
+
+        Whatever ends workers again and again, such as memory that leaks or that a container lacks, ends some over a
+        chunk of one record, too, but hardly two over the same one. Only a limit that was exceeded has no other cause.
+        """
+        before, self._alone = self._alone, (at.partition, at.first) if at.in_chunk == 1 else None
+        return self._alone is not None and (death.kind == "timeout" or self._alone == before)
+
+    def _condemn(self, at: At, death: Death) -> tuple[Care, str]:
+        known = self.care.culprits.get(at.partition, {})
+        if at.first in known:
+            reason = (
+                f"offset {at.first}: {known[at.first]}; and what becomes of that fault (on_fault, or the mapper of the "
+                f"dead letter) makes the worker die, too: it {death.message}; mend it, then run again"
+            )
+            self._stop(reason, at.partition)
+            return self.care, reason
+        fault, self._deaths = death.fault(self._component, self._deaths), 0
+        culprits = {**self.care.culprits, at.partition: {**known, at.first: fault}}
+        suspicion = Suspicion(at.partition, None, at.after, 1)
+        return replace(self.care, suspicion=suspicion, culprits=culprits), f"offset {at.first} is found to be the cause"
+
+    def _stop(self, reason: str, *partitions: int) -> None:
+        stops = {**self.care.stops, **dict.fromkeys(partitions, reason)}
+        self.care, self._deaths = replace(self.care, suspicion=None, stops=stops), 0
+
+
+def _up_to_the_engine(trace: str) -> str:
+    """What a process says as it crashes begins with the last call; how the engine came to call a segment says
+    nothing."""
+    kept, is_engine = [], False
+    for line in trace.splitlines(keepends=True):
+        is_engine = line.startswith(" ") and (is_engine or (_LAST_CALL_FIRST in trace and "kpipe_engine" in line))
+        if not is_engine:
+            kept.append(line)
+    return "".join(kept)
+
+
+def _fewer(records: int) -> int:
+    return max(1, records // SHRINK)

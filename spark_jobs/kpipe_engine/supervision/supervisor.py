@@ -1,0 +1,280 @@
+"""Runs partition workers in processes of their own, and starts the next one where one has died."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, NamedTuple
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.progress import PartitionProgress
+from kpipe_engine.assignment.care import Care
+from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.errors import WorkerDiedError
+from kpipe_engine.supervision.crash_cases import Case, Death
+from kpipe_engine.supervision.task_layout import Block, Task
+from kpipe_engine.supervision.worker_process import CLOSED, TELL_WHERE, serve
+
+log = logging.getLogger("kpipe")
+
+# A process that user code has forked may keep the pipe of a worker open that has died.
+LOOK_SECONDS = 1.0
+# So long a segment may take to give up that was interrupted at its limit.
+INTERRUPT_SECONDS = 1.0
+TELL_SECONDS = 1.0
+# So many blocks in a row find out that nobody answers, each in its own time: the others need not.
+MOST_UNANSWERED = 2
+
+
+class Answer(NamedTuple):
+    """What became of a block, and the clusters at which nobody answers any more, if that has ended it."""
+
+    done: list[dict[str, Any]]
+    silent: list[str]
+
+
+class Child:
+    """A process for one block after another."""
+
+    def __init__(self, job: Job, kafka: KafkaSettings) -> None:
+        self.whereabouts = Whereabouts()
+        self._trace = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open as long as the process may write to it
+        self.pipe, theirs = Pipe()
+        self._status: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # What is there by now stays as it is: a child that looked through it for garbage would copy all of it.
+        gc.freeze()
+        supervisor = os.getpid()
+        self._pid = os.fork()
+        if not self._pid:
+            self.pipe.close()
+            serve(job, kafka, supervisor, theirs, self.whereabouts, self._trace)
+        theirs.close()
+
+    def give(self, block: Block, number: int, care: Care) -> None:
+        self.whereabouts.begin()
+        self.begun_at = time.time()
+        with contextlib.suppress(BrokenPipeError):  # it has died, and is found dead
+            self.pipe.send((block, number, care))
+
+    def ask(self) -> list[str]:
+        """Have it ask for the clusters at which nobody answers; none if it dies over that."""
+        with contextlib.suppress(BrokenPipeError):
+            self.pipe.send(None)
+        while not self.pipe.poll(LOOK_SECONDS) and not self.has_died:
+            pass
+        said = self.said()
+        return [] if said is None else Answer(**json.loads(said)).silent
+
+    @property
+    def has_died(self) -> bool:
+        if self._status is None:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+            self._status = status if pid else None
+        return self._status is not None
+
+    def said(self) -> bytes | None:
+        """What became of the block, or that it has closed; None if the process has died."""
+        try:
+            # Where another process holds it open, the pipe of a worker that has died is silent, and has no end.
+            if self.pipe.poll():
+                return self.pipe.recv_bytes()
+        except (EOFError, OSError):
+            pass
+        self.end()
+        return None
+
+    def end(self) -> None:
+        """Kill it, unless it has died by itself, and leave nothing of it. One that has ended stays as it is."""
+        if self._trace.closed:
+            return
+        if not self.has_died:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+            _, self._status = os.waitpid(self._pid, 0)
+        self.pipe.close()
+        # Shared with a process that may have left it anywhere.
+        self._trace.seek(0)
+        self.trace = self._trace.read().decode(errors="replace")
+        self._trace.close()
+
+    def end_where_it_is(self) -> None:
+        """Kill it when it has written down where that is."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._pid, TELL_WHERE)
+        written, until = 0, time.monotonic() + TELL_SECONDS
+        while time.monotonic() < until and not 0 < written == os.fstat(self._trace.fileno()).st_size:
+            written = os.fstat(self._trace.fileno()).st_size
+            time.sleep(0.05)
+        self.end()
+
+    @property
+    def death(self) -> Death:
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        if code < 0:
+            name = signal.Signals(-code).name
+            return Death("crash", f"was killed by {name}{_MEANINGS.get(name, '')}", self.trace)
+        last_line = self.trace.strip().rpartition("\n")[2]
+        return Death("crash", f"ended with exit code {code}{f' ({last_line})' if last_line else ''}", self.trace)
+
+
+_MEANINGS = {"SIGKILL": ", as the kernel does where memory runs out,"}
+
+
+class Supervisor:
+    """Of one Python worker of Spark's: it opens no Kafka client and imports no user code, so that it can fork at any
+    time, and nothing that user code does can end it. Processes that have nothing to do wait for the next task.
+    """
+
+    def __init__(self, job: Job, kafka: KafkaSettings) -> None:
+        self._job, self._kafka = job, kafka
+        self._component = ", ".join(job.pipeline.segments) or job.pipeline.name
+        self._idle: list[Child] = []
+        self._unanswered = 0
+
+    def run(self, task: Task, number: int) -> Iterator[dict[str, Any]]:
+        waiting = deque(Case(block, self._component, self._job.pipeline.worker_memory_mb) for block in task.blocks)
+        at_work: dict[Connection, tuple[Child, Case]] = {}
+        self._ask_again()
+        try:
+            while waiting or at_work:
+                if self._unanswered >= MOST_UNANSWERED:
+                    yield from self._leave_untried(waiting)
+                while waiting and len(at_work) < task.at_once:
+                    self._begin(waiting.popleft(), number, at_work)
+                for pipe in _heard(at_work):
+                    child, case = at_work[pipe]
+                    said = child.said()
+                    if said == CLOSED:
+                        self._idle.append(child)
+                        del at_work[pipe]
+                    elif said is not None:
+                        case.is_done = True
+                        answer = Answer(**json.loads(said))
+                        self._note_silence(answer.silent)
+                        yield from answer.done
+                    else:
+                        self._note_death(case, child)
+                        _give_back(at_work, pipe, waiting)
+                for pipe, (child, case) in list(at_work.items()):
+                    if self._end_if_late(case, child):
+                        _give_back(at_work, pipe, waiting)
+        finally:
+            for child, _ in at_work.values():
+                child.end()
+
+    def _ask_again(self) -> None:
+        """Give a later task another chance if all clusters answer by now; meanwhile healthy hosts take other tasks."""
+        if self._unanswered < MOST_UNANSWERED:
+            return
+        child = self._free_child()
+        silent = child.ask()
+        # One that has died over the question is thrown away by whoever wants to give it a block.
+        self._idle.append(child)
+        if not silent:
+            self._note_silence(silent)
+
+    def _note_silence(self, clusters: list[str]) -> None:
+        self._unanswered = self._unanswered + 1 if clusters else 0
+        self._silent = ", ".join(clusters)
+
+    def _leave_untried(self, waiting: deque[Case]) -> Iterator[dict[str, Any]]:
+        """End what is left: it would only wait for the same cluster again."""
+        reason = (
+            f"not tried: {MOST_UNANSWERED} workers in a row have ended because nobody answers at {self._silent}; see "
+            "that the brokers run and that workers can reach them, then run again"
+        )
+        while waiting:
+            case = waiting.popleft()
+            log.warning("partitions %s: %s", case.partitions, reason)
+            for planned in case.block:
+                yield replace(PartitionProgress.not_started(planned), reason=reason, ended="stopped").to_json()
+
+    def close(self) -> None:
+        """Let no process wait any more."""
+        while self._idle:
+            self._idle.pop().end()
+
+    def _begin(self, case: Case, number: int, at_work: dict[Connection, tuple[Child, Case]]) -> None:
+        child = self._free_child()
+        child.give(case.block, number, case.care)
+        at_work[child.pipe] = child, case
+
+    def _free_child(self) -> Child:
+        while self._idle and self._idle[-1].has_died:
+            self._idle.pop().end()
+        return self._idle.pop() if self._idle else Child(self._job, self._kafka)
+
+    def _end_if_late(self, case: Case, child: Child) -> bool:
+        # Before it is disturbed: the signal may wake it up.
+        at, step, hung = child.whereabouts.at, child.whereabouts.step, self._hung(child.whereabouts)
+        overdue = time.time() - self._job.overdue_after(0)
+        is_overdue = time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))
+        if hung is None and not is_overdue:
+            return False
+        child.end_where_it_is()
+        self._stop_if_given_up(case, child)
+        if case.is_done:
+            said = _left_unclosed(case, hung or f"max_run_time was reached {overdue:.0f} s ago")
+        elif hung is None or is_overdue:
+            said = case.give_up(at, child.whereabouts.stored_at, overdue)
+        else:
+            death = Death("timeout", f"was ended, as {hung}", child.trace)
+            said = case.note_hang(death) if step else case.note_death(death, at, child.whereabouts.is_at_ease)
+        log.warning("%s\n%s", said, child.trace)
+        return True
+
+    def _hung(self, whereabouts: Whereabouts) -> str | None:
+        """What has taken too long, if something has."""
+        limit, step = self._job.pipeline.segment_timeout, whereabouts.step
+        if limit is None:
+            return None
+        if step is not None and step.seconds > self._job.step_seconds(limit) + INTERRUPT_SECONDS:
+            return f"{step.name} had not come to its end within {self._job.step_seconds(limit):g} s"
+        is_late = whereabouts.longest_call > limit + INTERRUPT_SECONDS
+        return f"a segment had not answered within {limit:g} s" if is_late else None
+
+    def _stop_if_given_up(self, case: Case, child: Child) -> None:
+        if case.is_given_up:
+            raise WorkerDiedError(
+                f"the worker of partitions {case.partitions} {child.death.message} also while it only had to say "
+                f"that it stops: {child.trace or 'see the log of the executor'}"
+            )
+
+    def _note_death(self, case: Case, child: Child) -> None:
+        self._stop_if_given_up(case, child)
+        if case.is_done:
+            said = _left_unclosed(case, f"its worker {child.death.message}")
+        else:
+            at = child.whereabouts.at or child.whereabouts.reading
+            said = case.note_death(child.death, at, child.whereabouts.is_at_ease)
+        log.warning("%s\n%s", said, child.trace)
+
+
+def _heard(at_work: dict[Connection, tuple[Child, Case]]) -> list[Connection]:
+    """Those that have answered, or died."""
+    heard = [each for each in wait(list(at_work), LOOK_SECONDS) if isinstance(each, Connection)]
+    return heard or [pipe for pipe, (child, _) in at_work.items() if child.has_died]
+
+
+def _give_back(at_work: dict[Connection, tuple[Child, Case]], pipe: Connection, waiting: deque[Case]) -> None:
+    """What a worker that has ended was at, if something is left of it."""
+    _, case = at_work.pop(pipe)
+    if not case.is_done:
+        waiting.appendleft(case)
+
+
+def _left_unclosed(case: Case, reason: str) -> str:
+    return f"partitions {case.partitions}: what their worker did is stored, and not all of it was closed: {reason}"

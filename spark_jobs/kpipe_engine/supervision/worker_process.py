@@ -1,0 +1,118 @@
+"""The process in which partition workers run: forked by a supervisor, which outlives it and starts another one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import IO, Any
+
+from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.offsets import PartitionRange
+from kpipe_engine.assignment.care import Care
+from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.memory_limit import limit_memory
+from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.supervision.silence import silent_clusters
+from kpipe_engine.wiring import build_worker
+
+PR_SET_PDEATHSIG = 1
+CLOSED = b"closed"
+TELL_WHERE = signal.SIGUSR1
+"""Has a worker write down where its threads are, whatever it is at."""
+# Where the memory of a host or a container runs out, the kernel ends this one first, and not Spark's JVM.
+FIRST_TO_GO = "500"
+
+_libc = ctypes.CDLL(None)
+
+
+def serve(
+    job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: Whereabouts, trace: IO[bytes]
+) -> None:
+    """Run the blocks that come through the pipe, until it ends, and name the clusters that are silent for each None.
+
+    Nothing gets past here: the process ends instead.
+    """
+    try:
+        _prepare(job, supervisor, trace)
+        while True:
+            given = pipe.recv()
+            if given is None:
+                pipe.send_bytes(_answer([], silent_clusters(kafka)))
+                continue
+            whereabouts.begin()
+            block, number, care = given
+            _run(job, kafka, block, number, care, whereabouts, pipe.send_bytes)
+            pipe.send_bytes(CLOSED)
+    except EOFError:
+        _leave(0)
+    except BaseException:  # noqa: BLE001  # whatever gets past a worker, its supervisor has to know
+        try:
+            trace.write(traceback.format_exc().encode())
+            trace.flush()
+        finally:
+            # Also where there is no memory left to say why.
+            _leave(1)
+
+
+def _run(
+    job: Job,
+    kafka: KafkaSettings,
+    block: Sequence[PartitionRange],
+    number: int,
+    care: Care,
+    whereabouts: Whereabouts,
+    tell: Callable[[bytes], None],
+) -> None:
+    def work(orders: YieldOrders) -> None:
+        worker = build_worker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
+        try:
+            done = [progress.to_json() for progress in worker.work()]
+            silent = silent_clusters(kafka) if worker.met_silence else []
+            # Before anything is closed: what is done is done, however segments close.
+            tell(_answer(done, silent))
+        finally:
+            worker.close()
+
+    if care.yields is not None:
+        orders = YieldOrders()
+        orders.ask(care.yields)
+        work(orders)
+        return
+    with ListeningOrders(job, kafka.source) as listening:
+        work(listening)
+
+
+def _answer(done: list[dict[str, Any]], silent: list[str]) -> bytes:
+    return json.dumps({"done": done, "silent": silent}).encode()
+
+
+def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:
+    if sys.platform == "linux":
+        # Spark ends its workers with SIGKILL, and would leave this one behind.
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:  # it ended before the signal was armed, so no signal will come
+            _leave(1)
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
+            score.write(FIRST_TO_GO)
+    faulthandler.enable(trace, all_threads=False)
+    faulthandler.register(TELL_WHERE, trace)
+    limit_memory(job.pipeline.worker_memory_mb)
+    # Messages hold no cycles: looking for some every 700 of them took 8 % of a copy.
+    gc.set_threshold(50_000, 20, 100)
+
+
+def _leave(code: int) -> None:
+    """Without what a Python that is forked would do at its end for the one it was forked from."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

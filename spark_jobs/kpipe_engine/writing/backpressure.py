@@ -1,0 +1,85 @@
+"""Whether records are admitted: not while what came of the last ones waits too long to be written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from kpipe_engine.assignment.assignment import Lanes
+from kpipe_engine.assignment.events import PartitionEvents
+from kpipe_engine.errors import ChunkFailedError, NoAnswerError
+from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.stop_signal import YieldOrders
+
+# A full queue empties in less than this where a broker takes what it is given.
+PATIENCE_SECONDS = 1.0
+# A broker that has taken nothing for so long is given up, and sooner where somebody waits for the partition.
+STANDSTILL_SECONDS = 120.0
+STANDSTILL_WHEN_STOPPED_SECONDS = 10.0
+# So often the cluster is asked how it is, while nothing is taken.
+LOOK_SECONDS = 15.0
+
+
+class Admission:
+    """Pauses reading once output has waited too long, and resumes it when the output has drained.
+
+    librdkafka 2.16 may send a partition nothing any more after its leader was away for a moment (its issue 5430). Where
+    the cluster is well and takes nothing from a producer, another producer has to take over.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        events: PartitionEvents,
+        lanes: Lanes,
+        orders: YieldOrders,
+        is_well: Callable[[], bool],
+    ) -> None:
+        self._source, self._events, self._lanes = source, events, lanes
+        self._orders, self._is_well = orders, is_well
+        self._waits_since: float | None = None
+        self._left, self._moved_at, self._looked_at = 0, 0.0, 0.0
+        self._was_well = False
+        self.paused = False
+
+    def output_waits(self, left: int) -> None:
+        """Called again and again while it does: for so many messages. Not for ever, if none of them goes."""
+        now = time.monotonic()
+        if self._waits_since is None:
+            self._waits_since = now
+            self._note_move(now)
+        elif not self.paused and now - self._waits_since > PATIENCE_SECONDS:
+            self.paused = True
+            self._source.pause()
+            self._events.tell("paused", self._lanes.current)
+        if left != self._left:
+            self._left = left
+            self._note_move(now)
+        longest = STANDSTILL_WHEN_STOPPED_SECONDS if self._orders.reason else STANDSTILL_SECONDS
+        if now - self._moved_at > longest:
+            raise NoAnswerError(f"the broker has taken nothing for {longest:g} s")
+        if now - self._looked_at > LOOK_SECONDS:
+            self._look()
+
+    def output_is_throttled(self, seconds: float) -> None:
+        """The broker has acknowledged something, and takes no more for so long: its quota is used up."""
+        self._note_move(time.monotonic() + seconds)
+
+    def output_flows(self) -> None:
+        self._waits_since = None
+        if self.paused:
+            self.paused = False
+            self._source.resume()
+            self._events.tell("resumed", self._lanes.current)
+
+    def _look(self) -> None:
+        """Give the chunk up where the cluster is well for the second time: at the first, it may just have come back."""
+        was_well, self._was_well = self._was_well, self._is_well()
+        self._looked_at = time.monotonic()
+        if was_well and self._was_well:
+            seconds = self._looked_at - self._moved_at
+            raise ChunkFailedError(f"the cluster is well, and has taken nothing from this producer for {seconds:.0f} s")
+
+    def _note_move(self, at: float) -> None:
+        self._moved_at = self._looked_at = at
+        self._was_well = False

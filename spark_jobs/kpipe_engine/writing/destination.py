@@ -1,0 +1,187 @@
+"""Maps records to messages and hands them to the producer; the delivery awaits their acknowledgement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from airflow_provider_kpipe.contract.faults import FaultKind
+from airflow_provider_kpipe.contract.header_names import check_header_name
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.record import Header, Record, SourceMessage
+from kpipe_engine.errors import UnwritableRecordError, is_record_error, stop_if_unwritable
+from kpipe_engine.writing.chunk_writer import Delivery
+from kpipe_engine.writing.header_rules import choose_header_rules
+from kpipe_engine.writing.output_rows import Row
+
+PARTITIONER_CHOOSES = -1
+NOW = 0
+
+_name_of = itemgetter(0)
+
+
+class Destination:
+    """The output topic."""
+
+    def __init__(self, declared: KafkaDestination, delivery: Delivery) -> None:
+        self._topic = declared.topic
+        self._keep_partition = declared.keep_partition
+        self._keep_timestamp = declared.keep_timestamp
+        self._rules = choose_header_rules(declared)
+        self._delivery = delivery
+
+    def copy_while_taken(self, messages: Sequence[SourceMessage]) -> int:
+        """Copy records byte for byte as long as the producer takes them; says how many it took.
+
+        A plain copy spends its time in this loop, which is why it looks away from everything unusual:
+        the caller gives the record that was not taken to `copy`.
+        """
+        produce, topic = self._delivery.acks.produce_untraced, self._topic
+        keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
+        taken = 0
+        try:
+            for message in messages:
+                # By position: names would cost a dictionary for each record. The two None are callbacks.
+                produce(
+                    topic,
+                    message.value(),
+                    message.key(),
+                    message.partition() if keep_partition else PARTITIONER_CHOOSES,
+                    None,
+                    None,
+                    message.timestamp()[1] if keep_timestamp else NOW,
+                    rules.apply(message.headers(), message) if rules else message.headers(),
+                )
+                taken += 1
+        except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
+            pass
+        return taken
+
+    def copy(self, message: SourceMessage) -> None:
+        """Copy one record that may need waiting for, or may not fit at all."""
+        self._produce(
+            message,
+            self._topic,
+            message.value(),
+            message.key(),
+            message.partition() if self._keep_partition else PARTITIONER_CHOOSES,
+            message.timestamp()[1] if self._keep_timestamp else NOW,
+            self._headers(message.headers(), message),
+        )
+
+    def write_while_taken(self, rows: Iterable[Row]) -> int:
+        """Write what batch segments gave back as long as the producer takes it; says how much it took.
+
+        As in `copy_while_taken`, the caller gives what was not taken to `write`, which finds out why.
+        """
+        produce, own_topic = self._delivery.acks.produce_untraced, self._topic
+        keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
+        taken = 0
+        try:
+            for message, key, value, own, timestamp, topic, partition in rows:
+                if partition is None:
+                    partition = message.partition() if keep_partition else PARTITIONER_CHOOSES
+                headers = message.headers()
+                if own is not None and own != headers:
+                    headers = own
+                    check_names(headers)
+                if rules:
+                    headers = rules.apply(headers, message)
+                timestamp = timestamp if keep_timestamp else NOW
+                produce(topic or own_topic, value, key, partition, None, None, timestamp, headers)
+                taken += 1
+        except (BufferError, KafkaException, UnwritableRecordError, TypeError, ValueError, OverflowError, LookupError):
+            pass
+        return taken
+
+    def write(self, record: Record, message: SourceMessage) -> None:
+        """Write a record that segments gave back; they may have chosen its topic and partition."""
+        partition = record.partition
+        if partition is None:
+            partition = message.partition() if self._keep_partition else PARTITIONER_CHOOSES
+        topic = record.topic or self._topic
+        # Not those of `message`, where a segment held a record back and gives it out beside a later one.
+        headers, own = record.message.headers(), record.own_headers
+        if own is not None and own != headers:
+            headers = own
+            check_names(headers)
+        if self._rules:
+            headers = self._headers(headers, message)
+        timestamp = record.timestamp if self._keep_timestamp else NOW
+        produce = self._delivery.acks.produce_untraced
+        try:
+            # As in `copy_while_taken`: names and a callback would double what this costs.
+            produce(topic, record.value, record.key, partition, None, None, timestamp, headers)
+            return
+        except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
+            pass
+        self._produce(message, topic, record.value, record.key, partition, timestamp, headers)
+
+    def _produce(self, message: SourceMessage, topic: str, *rest: Any) -> None:
+        try:
+            produce(self._delivery, message.offset(), "destination", topic, *rest)
+        except UnwritableRecordError as error:
+            if isinstance(error.__cause__, KafkaException):
+                stop_if_unwritable(topic, self._topic, error.__cause__.args[0], message.offset())
+            raise
+
+    def _headers(self, headers: list[Header] | None, message: SourceMessage) -> list[Header] | None:
+        if self._rules is None:
+            return headers
+        try:
+            return self._rules.apply(headers, message)
+        except (TypeError, LookupError) as error:
+            raise UnwritableRecordError from error
+
+
+def check_names(headers: Any) -> None:
+    """The client's library ends the whole process over some names, and writes others for the rest of those that no
+    header can have. One that was read is sound."""
+    try:
+        for name in headers if isinstance(headers, dict) else map(_name_of, headers):
+            if type(name) is not str or not name.isascii() or "\0" in name:
+                check_header_name(name)
+    except (TypeError, ValueError, LookupError) as error:
+        raise UnwritableRecordError from error
+
+
+def produce(
+    delivery: Delivery,
+    source_offset: int,
+    kind: FaultKind,
+    topic: str,
+    value: Any,
+    key: Any = None,
+    partition: int = PARTITIONER_CHOOSES,
+    timestamp: int = NOW,
+    headers: Any = None,
+) -> None:
+    """Queue one message. A full queue is waited out: a record dropped here would be lost without a trace.
+
+    Names of headers that were not read have to be checked before.
+    """
+    acks, was_empty = delivery.acks, False
+    while True:
+        try:
+            acks.producer.produce(
+                topic, value, key, partition, acks.on_delivery_of(source_offset, kind), None, timestamp, headers
+            )
+            return
+        except BufferError as full:
+            if was_empty:
+                # It would be waited for without an end.
+                raise UnwritableRecordError from BufferError(
+                    f"the record is larger than the whole queue of the producer ({full}): raise "
+                    "queue.buffering.max.kbytes in the extra of the destination's connection"
+                )
+            was_empty = acks.make_room()
+        except KafkaException as error:
+            if not is_record_error(error.args[0]):
+                acks.raise_refusal()
+                raise
+            raise UnwritableRecordError from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UnwritableRecordError from error

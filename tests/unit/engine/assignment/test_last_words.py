@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kpipe_engine.assignment import last_words
+from kpipe_engine.assignment.last_words import say_why
+from kpipe_engine.errors import PartitionStoppedError
+
+
+class Worker:
+    """Stores why it stops, once it is open, unless it fails to."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.stored: list[str] = []
+        self.closed = threading.Event()
+        self.answered = threading.Event()
+        self.answered.set()
+        self._is_open = False
+        self._failure = failure
+
+    def open(self) -> None:
+        self.answered.wait()
+        self._is_open = True
+
+    def run_chunks(self) -> None:
+        assert self._is_open
+        assert not self.closed.is_set()
+        if self._failure:
+            raise self._failure
+        self.stored.append("why")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def test_a_successor_stores_and_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker()
+    say_why(worker)
+    assert (worker.stored, worker.closed.is_set(), caplog.text) == (["why"], True, "")
+
+
+def test_one_that_fails_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker(PartitionStoppedError("the group may not be used"))
+    say_why(worker)
+    assert (worker.stored, worker.closed.is_set()) == ([], True)
+    assert "why partitions stop could not be stored: the group may not be used" in caplog.text
+
+
+def test_one_that_is_late_is_left_to_itself(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_words, "SAY_SECONDS", 0.01)
+    worker = Worker()
+    worker.answered.clear()
+    say_why(worker)
+    assert "the broker did not answer within 0.01 s" in caplog.text
+    # Nobody else touches the clients that its call is still in.
+    assert (worker.stored, worker.closed.is_set()) == ([], False)
+    worker.answered.set()
+    assert worker.closed.wait(60)
+    assert worker.stored == ["why"]

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from clock import Clock
+from confluent_kafka import Message
+
+from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.record import Origin, Record
+from kpipe_engine.processing import retries as module
+from kpipe_engine.processing.concurrent import ConcurrentHandler
+from kpipe_engine.processing.retries import Retries
+from kpipe_engine.processing.runners import ConcurrentContext, Threads
+from kpipe_engine.processing.segment_chain import SegmentChain
+from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.writing.destination import Destination
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    fake = Clock()
+    monkeypatch.setattr(module, "time", fake)
+    return fake
+
+
+@pytest.fixture
+def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """How often each record was tried: with the second try it passes."""
+    counted: dict[int, int] = defaultdict(int)
+
+    def fail_first(record: Record) -> Record:
+        offset = record.metadata.offset
+        counted[offset] += 1
+        if counted[offset] == 1:
+            raise TimeoutError
+        return record
+
+    users = ModuleType("user_segments")
+    users.fail_first = fail_first
+    monkeypatch.setitem(sys.modules, "user_segments", users)
+    return counted
+
+
+def test_each_record_waits_for_its_own_time(
+    clock: Clock,
+    tries: dict[int, int],
+    message: Callable[..., Message],
+    delivery: Any,
+    producer: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays = iter([10.0, 30.0])
+    monkeypatch.setattr(RetryPolicy, "delay_after", lambda *_which: next(delays))
+    orders = YieldOrders()
+    retries = Retries(RetryPolicy.fixed(4, 10.0), orders)
+    chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
+    crew = Threads(chain, retries, Origin("run"), orders, at_once=1)
+    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
+    messages, counts = [message(5), message(6)], Counts()
+    handler.open()
+
+    def handle() -> int:
+        # The crew's own clock is the real one.
+        return handler.handle(messages, counts, {}, time.monotonic() + 60)
+
+    monkeypatch.setattr(Retries, "fault_or_delay", _never_within_the_chunk(Retries.fault_or_delay))
+    assert (handle(), dict(tries), retries.waits) == (0, {5: 1, 6: 1}, 10.0)
+    clock.now += 10
+    assert (handle(), dict(tries)) == (1, {5: 2, 6: 1})
+    messages.pop(0)
+    assert retries.waits == 20.0
+    clock.now += 20
+    assert (handle(), dict(tries), retries.waits) == (1, {5: 2, 6: 2}, 0.0)
+    assert counts.written == 2
+    handler.close()
+
+
+def _never_within_the_chunk(own: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda retries, offset, error, counts, _until: own(retries, offset, error, counts, 0.0)
