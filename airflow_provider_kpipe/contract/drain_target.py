@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, check_partitions
 from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.plan import IsolationLevel, Plan
+from airflow_provider_kpipe.contract.pipeline import IsolationLevel
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.standing import Facts
 from airflow_provider_kpipe.contract.strict_json import Document
 

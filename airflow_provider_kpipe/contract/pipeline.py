@@ -11,12 +11,12 @@ from typing import ClassVar, Literal, TypeAlias
 from airflow_provider_kpipe.contract.choices import check_choice
 from airflow_provider_kpipe.contract.kafka_names import is_reserved
 from airflow_provider_kpipe.contract.kinds import check_kinds, listed
-from airflow_provider_kpipe.contract.plan import IsolationLevel
 from airflow_provider_kpipe.contract.policies import IMPORT_PATH, DeadLetterBudget, RetryPolicy, check_on_fault
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.strict_json import Document
 
 Delivery: TypeAlias = Literal["exactly_once", "at_least_once"]
+IsolationLevel: TypeAlias = Literal["read_committed", "read_uncommitted"]
 OnDataLoss: TypeAlias = Literal["stop_partition", "skip"]
 DeadLetterDialect: TypeAlias = Literal["kpipe", "connect", "spring", "streams"]
 DeadLetterFormat: TypeAlias = Literal["raw", "envelope"]

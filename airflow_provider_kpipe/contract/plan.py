@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, progress_group_of, writer_id_of
 from airflow_provider_kpipe.contract.metadata import KEY_BYTES, METADATA_BYTES, size_of
 from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.pipeline import IsolationLevel
 from airflow_provider_kpipe.contract.strict_json import Document
-
-IsolationLevel = Literal["read_committed", "read_uncommitted"]
 
 
 @dataclass(frozen=True, slots=True)
