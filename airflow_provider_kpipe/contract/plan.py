@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, progress_group_of, writer_id_of
 from airflow_provider_kpipe.contract.metadata import KEY_BYTES, METADATA_BYTES, size_of
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import IsolationLevel
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.strict_json import Document
 
 

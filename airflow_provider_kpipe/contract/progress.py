@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from airflow_provider_kpipe.contract.causes import Causes, merged
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
 from airflow_provider_kpipe.contract.lease import NO_LEASE, Lease
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.strict_json import Document
 
 OWN_COUNTERS = "kpipe:"

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import ClassVar, Literal, NamedTuple
 
 from airflow_provider_kpipe.contract.dead_letter import NAME_BYTES, DeadLetter, fitted
-from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.strict_json import Document
 
 

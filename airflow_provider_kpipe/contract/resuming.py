@@ -12,9 +12,9 @@ from dataclasses import replace
 from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Spans
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.standing import Held, Stored
 
 

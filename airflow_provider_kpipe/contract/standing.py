@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span, Spans
 from airflow_provider_kpipe.contract.lease import NO_LEASE
-from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import StoredProgress
+from airflow_provider_kpipe.contract.ranges import NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

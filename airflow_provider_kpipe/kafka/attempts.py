@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
-from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.ranges import NO_EPOCH
 from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded, unknown_partitions
 from airflow_provider_kpipe.contract.standing import Held
 from airflow_provider_kpipe.exceptions import StalePlanError

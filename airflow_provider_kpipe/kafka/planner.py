@@ -10,17 +10,16 @@ from math import ceil
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS
 from airflow_provider_kpipe.contract.metadata import METADATA_BYTES, most_spans
 from airflow_provider_kpipe.contract.offsets import (
-    NO_EPOCH,
     At,
     Committed,
     Earliest,
     Explicit,
     Latest,
     OffsetLimit,
-    PartitionRange,
     check_partitions,
 )
 from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.standing import Facts, Standing, standing_of
 from airflow_provider_kpipe.contract.windows import check_window
 from airflow_provider_kpipe.exceptions import PlanError

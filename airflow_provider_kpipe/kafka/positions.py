@@ -23,9 +23,9 @@ from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, List
 from airflow_provider_kpipe.contract.details import Details, with_details
 from airflow_provider_kpipe.contract.kafka_names import details_group_of, published_group_of
 from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
-from airflow_provider_kpipe.contract.offsets import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.ranges import NO_EPOCH
 from airflow_provider_kpipe.contract.resuming import committed_beyond, progress_of
 from airflow_provider_kpipe.contract.standing import Held, Stored
 from airflow_provider_kpipe.contract.strict_json import DocumentError

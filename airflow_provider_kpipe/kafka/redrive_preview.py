@@ -12,7 +12,7 @@ from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder, refused_letter
 from airflow_provider_kpipe.contract.redrive_decisions import Decisions
 from airflow_provider_kpipe.contract.redrive_ledger import Place

@@ -22,9 +22,10 @@ from airflow_provider_kpipe.contract.metadata import (
     most_spans,
     shortened,
 )
-from airflow_provider_kpipe.contract.offsets import Explicit, PartitionRange
+from airflow_provider_kpipe.contract.offsets import Explicit
 from airflow_provider_kpipe.contract.pipeline import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.sandbox import SandboxBroker

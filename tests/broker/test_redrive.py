@@ -13,7 +13,8 @@ from redrives import dry_run, ids, letters, mended, order, redrive, work, worker
 from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letter import Coordinates
-from airflow_provider_kpipe.contract.offsets import Explicit, PartitionRange
+from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Redriven
 from airflow_provider_kpipe.exceptions import StalePlanError

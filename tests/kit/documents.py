@@ -29,10 +29,10 @@ from airflow_provider_kpipe.contract.details import Details, Told
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, Selection
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, SourceRecord
 from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample

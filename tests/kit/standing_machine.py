@@ -19,10 +19,11 @@ from standing_model import LIVE, Asked, Checkpoint, Group, Log, Topic, Worker, i
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import Committed, Explicit, PartitionRange
+from airflow_provider_kpipe.contract.offsets import Committed, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
 from airflow_provider_kpipe.contract.publishing import MovedError, is_untouched, target_of
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded, progress_of, take_on
 from airflow_provider_kpipe.contract.standing import Held, Stored, standing_of
 from airflow_provider_kpipe.exceptions import PlanError

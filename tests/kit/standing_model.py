@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import PartitionProgress
 from airflow_provider_kpipe.contract.publishing import Target
+from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.standing import Facts, Held, Stored
 from airflow_provider_kpipe.kafka.planner import Snapshot
 

@@ -185,10 +185,10 @@ MUTATIONS = (
     ),
     Mutation(
         "offsets: the end of a range may lie before its start",
-        f"{C}/offsets.py",
+        f"{C}/ranges.py",
         "if self.end < self.start:",
         "if self.end < 0:",
-        f"{U}/test_offsets.py {U}/test_plan.py",
+        f"{U}/test_ranges.py {U}/test_plan.py",
     ),
     Mutation(
         "windows: an empty one is planned",

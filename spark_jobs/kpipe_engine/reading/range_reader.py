@@ -12,9 +12,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from airflow_provider_kpipe.contract.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.offsets import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.bounded_calls import BoundedCalls
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, consumer_settings

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, TopicPartition
 
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaSource
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive import Redrive
 from airflow_provider_kpipe.contract.redrive_decisions import Decisions
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key

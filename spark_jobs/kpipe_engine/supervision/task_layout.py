@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
 
 Block = tuple[PartitionRange, ...]

@@ -5,16 +5,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.offsets import (
-    At,
-    Committed,
-    Earliest,
-    Explicit,
-    Latest,
-    OffsetLimit,
-    PartitionRange,
-    parse_limit,
-)
+from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit, Latest, OffsetLimit, parse_limit
 
 NOON_MS = 1_769_860_800_000
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -108,21 +99,3 @@ def test_the_first_moment_of_1970_is_a_moment() -> None:
 def test_committed_needs_to_know_what_a_missing_offset_means() -> None:
     with pytest.raises(ValueError, match="'earliest', 'latest' or 'error'"):
         Committed("none")
-
-
-@pytest.mark.parametrize(
-    ("partition", "start", "end", "said"),
-    [
-        (-1, 0, 1, "partition -1"),
-        (0, -1, 1, "start -1"),
-        (2, 5, 4, "partition 2: the end 4 lies before the start 5"),
-    ],
-)
-def test_a_range_that_cannot_be_is_refused(partition: int, start: int, end: int, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        PartitionRange(partition, start, end, None)
-
-
-def test_a_range_is_as_long_as_its_offsets() -> None:
-    assert len(PartitionRange(0, 10, 25, 3)) == 15
-    assert len(PartitionRange(0, 10, 10, None)) == 0

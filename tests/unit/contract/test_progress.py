@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import (
     Counts,
@@ -15,6 +14,7 @@ from airflow_provider_kpipe.contract.progress import (
     PartitionState,
     StoredProgress,
 )
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 

@@ -8,11 +8,11 @@ from plans import plan_of
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.metadata import as_text, most_spans
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress
 from airflow_provider_kpipe.contract.publishing import MovedError, target_of
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.standing import Facts, Held
 
 TOPIC = "abc"

@@ -9,7 +9,7 @@ from letters import LETTER, strange_messages
 
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive import Outcome, Redrive, Selection
 from airflow_provider_kpipe.contract.redrive_decisions import Decisions
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from letters import LETTER
 
 from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
-from airflow_provider_kpipe.contract.offsets import PartitionRange
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
 from airflow_provider_kpipe.contract.strict_json import DocumentError
 

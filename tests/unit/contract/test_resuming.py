@@ -8,9 +8,9 @@ from plans import plan_of
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.resuming import committed_beyond, progress_of, take_on, unknown_partitions
 from airflow_provider_kpipe.contract.standing import Held, Stored
 

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from kpipe_engine.assignment.assignment import Lanes
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.chunk_retry import CHUNK_TRIES, LEASE_SECONDS, Recovery

@@ -10,8 +10,8 @@ from confluent_kafka import TopicPartition
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.stop_request import StopRequest
 from kpipe_engine import stop_signal as yielding
 from kpipe_engine.stop_signal import ListeningOrders, YieldOrders

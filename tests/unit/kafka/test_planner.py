@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.offsets import (
-    At,
-    Committed,
-    Earliest,
-    Explicit,
-    Latest,
-    OffsetLimit,
-    PartitionRange,
-)
+from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges, share_fairly

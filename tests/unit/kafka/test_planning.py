@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.origin import Origin
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot

@@ -10,9 +10,10 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, T
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit, PartitionRange
+from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import (
     HeldUpError,
     KafkaUnavailableError,

@@ -7,8 +7,8 @@ from plans import plan_of
 
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 

@@ -16,7 +16,6 @@ from plans import plan_of
 from airflow_provider_kpipe.contract.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter, write_envelope, write_raw
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import (
     DeadLetterFormat,
     KafkaDeadLetter,
@@ -24,6 +23,7 @@ from airflow_provider_kpipe.contract.pipeline import (
     KafkaPipeline,
     KafkaSource,
 )
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive import RedriveTarget
 from kpipe_engine.faults import dead_letter_builder as module
 from kpipe_engine.faults.dead_letter_builder import AlikeLetters, SingleLetters, choose_write

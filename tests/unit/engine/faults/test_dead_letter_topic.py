@@ -22,9 +22,9 @@ from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
 from airflow_provider_kpipe.contract.faults import Fault
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from kpipe_engine.assignment.run_monitor import NoWatch
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.faults.dead_letter_topic import DeadLetterTopic, NoDeadLetters

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.offsets import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.contract.scaling import PartitionScaling
 from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK, Layout, Task, lay_out, share_evenly
 
