@@ -6,30 +6,30 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-    from airflow_provider_kpipe.contract.pipeline import (
+    from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+    from airflow_provider_kpipe.contract.pipeline.declaration import (
         KafkaDeadLetter,
         KafkaDestination,
         KafkaPipeline,
         KafkaSource,
     )
-    from airflow_provider_kpipe.contract.policies import RetryPolicy
-    from airflow_provider_kpipe.contract.scaling import PartitionScaling
+    from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+    from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
     from airflow_provider_kpipe.record import Record
     from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError, batch_segment
 
 __version__ = "0.1.0"
 
-_CONTRACT = "airflow_provider_kpipe.contract.pipeline"
+_CONTRACT = "airflow_provider_kpipe.contract.pipeline.declaration"
 _HOMES = {
-    "DeadLetter": "airflow_provider_kpipe.contract.dead_letter",
+    "DeadLetter": "airflow_provider_kpipe.contract.dead_letters.dead_letter",
     "KafkaDeadLetter": _CONTRACT,
     "KafkaDestination": _CONTRACT,
     "KafkaPipeline": _CONTRACT,
     "KafkaSource": _CONTRACT,
-    "PartitionScaling": "airflow_provider_kpipe.contract.scaling",
+    "PartitionScaling": "airflow_provider_kpipe.contract.pipeline.scaling",
     "Record": "airflow_provider_kpipe.record",
-    "RetryPolicy": "airflow_provider_kpipe.contract.policies",
+    "RetryPolicy": "airflow_provider_kpipe.contract.pipeline.policies",
     "SegmentContext": "airflow_provider_kpipe.segments",
     "StopPartitionError": "airflow_provider_kpipe.segments",
     "batch_segment": "airflow_provider_kpipe.segments",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from airflow_provider_kpipe.contract.form_fields import each_name_once
+from airflow_provider_kpipe.forms.fields import each_name_once
 
 EMPTY: tuple[Any, ...] = (None, "", "None")
 _MARKS = ("{{", "{%", "{#")

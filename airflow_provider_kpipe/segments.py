@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from airflow_provider_kpipe.contract.progress import OWN_COUNTERS
+from airflow_provider_kpipe.contract.progress.progress import OWN_COUNTERS
 
 # All of them have to fit beside a stored offset.
 MOST_COUNTERS = 20

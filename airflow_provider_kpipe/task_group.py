@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import TaskGroup
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator

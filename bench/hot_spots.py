@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import FAST_JVM, SandboxBroker
 from airflow_provider_kpipe.spark.application import spark_jobs_folder
 from bench.contestants.kpipe import planned_job, settings_of

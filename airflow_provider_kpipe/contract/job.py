@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.documents import Document
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive, target_topic, written_topics
-from airflow_provider_kpipe.contract.strict_json import Document
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, target_topic, written_topics
 
 DRIVER_GRACES, TASK_GRACES = 3, 4
 

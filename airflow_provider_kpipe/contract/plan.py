@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
+from airflow_provider_kpipe.contract.documents import Document
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, progress_group_of, writer_id_of
-from airflow_provider_kpipe.contract.metadata import KEY_BYTES, METADATA_BYTES, size_of
-from airflow_provider_kpipe.contract.pipeline import IsolationLevel
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.strict_json import Document
+from airflow_provider_kpipe.contract.offsets.metadata import KEY_BYTES, METADATA_BYTES, size_of
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import IsolationLevel
 
 
 @dataclass(frozen=True, slots=True)

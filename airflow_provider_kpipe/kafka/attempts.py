@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import NO_EPOCH
-from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded, unknown_partitions
-from airflow_provider_kpipe.contract.standing import Held
+from airflow_provider_kpipe.contract.progress.resuming import committed_beyond, is_superseded, unknown_partitions
+from airflow_provider_kpipe.contract.progress.standing import Held
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.sequence import draw_number

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from airflow_provider_kpipe.contract.checkpoint import Checkpoint, PartitionCheckpoint
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, published_group_of
-from airflow_provider_kpipe.contract.metadata import as_text
+from airflow_provider_kpipe.contract.offsets.metadata import as_text
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.publishing import MovedError, Target, is_untouched, target_of
-from airflow_provider_kpipe.contract.standing import Facts, Held
+from airflow_provider_kpipe.contract.progress.checkpoint import Checkpoint, PartitionCheckpoint
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.publishing import MovedError, Target, is_untouched, target_of
+from airflow_provider_kpipe.contract.progress.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError
 from airflow_provider_kpipe.kafka.facts import facts_of
 from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.standing import Facts
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.progress.standing import Facts
 from airflow_provider_kpipe.exceptions import PlanError, StalePlanError
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions, Topic

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of, published_group_of
-from airflow_provider_kpipe.contract.standing import Facts, Stored, completed_in_pieces
+from airflow_provider_kpipe.contract.progress.standing import Facts, Stored, completed_in_pieces
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
 

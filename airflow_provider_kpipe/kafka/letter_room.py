@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDeadLetter, KafkaPipeline
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka.topic_limits import LIMIT, POLICY, topic_settings
 

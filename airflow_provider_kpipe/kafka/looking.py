@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.kafka.draining import LOOK_SECONDS, PartitionDrain, look_at
 from airflow_provider_kpipe.kafka.positions import Positions
 

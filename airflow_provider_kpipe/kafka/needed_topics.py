@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.exceptions import UnknownTopicError
 from airflow_provider_kpipe.kafka.planning import check_kept_partitions
 from airflow_provider_kpipe.kafka.positions import Positions, Topic

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_kpipe.contract.kafka_names import backfill_group_of
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import (
+from airflow_provider_kpipe.contract.redrive.redrive import (
     RedriveOrder,
     check_redrive,
     dead_letter_of,

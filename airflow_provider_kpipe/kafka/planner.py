@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS
-from airflow_provider_kpipe.contract.metadata import METADATA_BYTES, most_spans
-from airflow_provider_kpipe.contract.offsets import (
+from airflow_provider_kpipe.contract.offsets.limits import (
     At,
     Committed,
     Earliest,
@@ -18,10 +17,11 @@ from airflow_provider_kpipe.contract.offsets import (
     OffsetLimit,
     check_partitions,
 )
-from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
-from airflow_provider_kpipe.contract.standing import Facts, Standing, standing_of
-from airflow_provider_kpipe.contract.windows import check_window
+from airflow_provider_kpipe.contract.offsets.metadata import METADATA_BYTES, most_spans
+from airflow_provider_kpipe.contract.offsets.origin import Origin
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRange
+from airflow_provider_kpipe.contract.offsets.windows import check_window
+from airflow_provider_kpipe.contract.progress.standing import Facts, Standing, standing_of
 from airflow_provider_kpipe.exceptions import PlanError
 
 log = logging.getLogger(__name__)

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from airflow_provider_kpipe.contract.kafka_names import backfill_group_of, sequence_group_of
-from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES
-from airflow_provider_kpipe.contract.offsets import At
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.limits import At
+from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTES
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
-from airflow_provider_kpipe.contract.standing import Facts
+from airflow_provider_kpipe.contract.progress.standing import Facts
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.facts import facts_of

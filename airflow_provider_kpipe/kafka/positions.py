@@ -20,15 +20,15 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, ListOffsetsResultInfo, OffsetSpec
 
-from airflow_provider_kpipe.contract.details import Details, with_details
+from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.kafka_names import details_group_of, published_group_of
-from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
+from airflow_provider_kpipe.contract.offsets.metadata import METADATA_BYTES
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress, StoredProgress
-from airflow_provider_kpipe.contract.ranges import NO_EPOCH
-from airflow_provider_kpipe.contract.resuming import committed_beyond, progress_of
-from airflow_provider_kpipe.contract.standing import Held, Stored
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.progress.details import Details, with_details
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.progress.resuming import committed_beyond, progress_of
+from airflow_provider_kpipe.contract.progress.standing import Held, Stored
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError, StalePlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS, Cluster
 from airflow_provider_kpipe.kafka.held_offsets import held_offsets

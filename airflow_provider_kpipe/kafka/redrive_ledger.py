@@ -12,10 +12,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.permissions import PAGE
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive_ledger import Redriven
+from airflow_provider_kpipe.contract.redrive.ledger import Redriven
 from airflow_provider_kpipe.exceptions import KpipeError, UnknownTopicError
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.cluster import Cluster

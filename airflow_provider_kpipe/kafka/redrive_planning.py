@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from airflow_provider_kpipe.contract.offsets import OffsetLimit
-from airflow_provider_kpipe.contract.pipeline import IsolationLevel, KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.limits import OffsetLimit
+from airflow_provider_kpipe.contract.pipeline.declaration import IsolationLevel, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive, dead_letter_of, redrive_group_of
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, dead_letter_of, redrive_group_of
 from airflow_provider_kpipe.exceptions import UnknownTopicError
 from airflow_provider_kpipe.kafka.needed_topics import topics_of
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges

@@ -9,15 +9,15 @@ from typing import cast
 from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
-from airflow_provider_kpipe.contract.consumed_headers import headers_of
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import OUTCOMES, RedriveOrder, refused_letter
-from airflow_provider_kpipe.contract.redrive_decisions import Decisions
-from airflow_provider_kpipe.contract.redrive_ledger import Place
-from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
+from airflow_provider_kpipe.contract.dead_letters.consumed_headers import headers_of
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+from airflow_provider_kpipe.contract.documents import OtherVersionError
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.redrive.decisions import Decisions
+from airflow_provider_kpipe.contract.redrive.ledger import Place
+from airflow_provider_kpipe.contract.redrive.redrive import OUTCOMES, RedriveOrder, refused_letter
+from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult, Sample
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions

@@ -11,17 +11,17 @@ from typing import cast
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
-from airflow_provider_kpipe.contract.redrive import (
+from airflow_provider_kpipe.contract.documents import OtherVersionError
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
+from airflow_provider_kpipe.contract.redrive.decisions import Decisions
+from airflow_provider_kpipe.contract.redrive.ledger import Place
+from airflow_provider_kpipe.contract.redrive.redrive import (
     Redrive,
     RedriveError,
     RedriveOrder,
     restored_timestamp,
     target_topic,
 )
-from airflow_provider_kpipe.contract.redrive_decisions import Decisions
-from airflow_provider_kpipe.contract.redrive_ledger import Place
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.redrive_ledger import redriven

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
+from airflow_provider_kpipe.contract.documents import OtherVersionError
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import RedriveError, Selection
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveError, Selection
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.redrive_preview import TEXT_CHARACTERS, letter_in
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
-from airflow_provider_kpipe.contract.metadata import METADATA_BYTES
+from airflow_provider_kpipe.contract.offsets.metadata import METADATA_BYTES
 from airflow_provider_kpipe.contract.permissions import PAGE, forbidden
 from airflow_provider_kpipe.exceptions import (
     ConnectionSettingsError,

@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Mapping
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.timestamp_limits import RETENTION, TimestampLimit, timestamp_limits

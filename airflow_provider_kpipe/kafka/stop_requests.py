@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.kafka_names import stop_group_of
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_partition_of
+from airflow_provider_kpipe.contract.progress.stop_request import StopRequest, stop_partition_of
 from airflow_provider_kpipe.kafka.bounds import let_go, within
 
 

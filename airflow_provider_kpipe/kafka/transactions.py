@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from confluent_kafka import KafkaException, Producer
 
 from airflow_provider_kpipe.contract.connecting import connecting
-from airflow_provider_kpipe.contract.open_writers import slots_of, writers_left_open
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.open_writers import slots_of, writers_left_open
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka.open_transactions import being_committed
 from airflow_provider_kpipe.kafka.positions import Positions

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
-from airflow_provider_kpipe.contract.backfill import FIELDS, BackfillRequest, check_start
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
+from airflow_provider_kpipe.forms.backfill import FIELDS, BackfillRequest, check_start
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators.forms import filled_in, start_of_form, with_fixed
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator

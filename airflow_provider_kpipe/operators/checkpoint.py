@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_provider_kpipe.contract.checkpoint import CHECKPOINT_KEY, COMMITTED_KEY, Checkpoint, CommittedOffsets
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.progress.checkpoint import (
+    CHECKPOINT_KEY,
+    COMMITTED_KEY,
+    Checkpoint,
+    CommittedOffsets,
+)
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.operators.failures import failing_for_good

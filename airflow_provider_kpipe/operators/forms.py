@@ -7,7 +7,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from airflow_provider_kpipe.contract.form_fields import FormError, refuse_unknown
+from airflow_provider_kpipe.forms.fields import FormError, refuse_unknown
 
 _VALUES = (str, int, float, list, dict)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # Airflow's stub has forgotten it
 
-from airflow_provider_kpipe.contract.strict_json import Document, encode
+from airflow_provider_kpipe.contract.documents import Document, encode
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_kpipe.contract.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.contract.clean_text import cleaned_json
-from airflow_provider_kpipe.contract.metadata import shortened
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.metadata import shortened
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.plan_check import check_of_pipeline
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.letter_room import check_letter_room

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
-from airflow_provider_kpipe.contract.form_fields import number_from_one
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.redrive import (
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
+from airflow_provider_kpipe.contract.redrive.redrive import (
     TARGETS,
     Redrive,
     RedriveOrder,
@@ -21,8 +20,9 @@ from airflow_provider_kpipe.contract.redrive import (
     redriving,
     written_topics,
 )
-from airflow_provider_kpipe.contract.redrive_form import FIELDS, RedriveRequest, check_start, target_of
-from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
+from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult
+from airflow_provider_kpipe.forms.fields import number_from_one
+from airflow_provider_kpipe.forms.redrive import FIELDS, RedriveRequest, check_start, target_of
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.plan_check import check_of_redrive
 from airflow_provider_kpipe.kafka.positions import Positions

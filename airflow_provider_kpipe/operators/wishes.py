@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_kpipe.contract.offsets import At, OffsetLimit, parse_limit
-from airflow_provider_kpipe.contract.windows import INTERVALS, shown
+from airflow_provider_kpipe.contract.offsets.limits import At, OffsetLimit, parse_limit
+from airflow_provider_kpipe.contract.offsets.windows import INTERVALS, shown
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers

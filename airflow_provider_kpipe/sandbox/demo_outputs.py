@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from confluent_kafka import Message
 
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox.demo_report import Outcome, PartitionOutcome

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TextIO
 
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 
 _BAR = 30
 _UP_AND_CLEAR = "\x1b[1A\x1b[2K"

@@ -10,10 +10,10 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowFailException
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.offsets import parse_limit
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.offsets.limits import parse_limit
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError, UnreachableError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.draining import PartitionDrain, look, summary

@@ -10,9 +10,9 @@ from typing import Any
 from airflow.sdk import BaseOperator
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, check_pipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics

@@ -11,10 +11,10 @@ from itertools import chain, repeat
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from airflow_provider_kpipe.contract.causes import merged
+from airflow_provider_kpipe.contract.documents import DocumentError
+from airflow_provider_kpipe.contract.faults.causes import merged
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka.positions import Positions
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from airflow_provider_kpipe.contract.job import Job as KpipeJob
 from airflow_provider_kpipe.contract.job import KafkaSettings, pack
 from airflow_provider_kpipe.contract.job_file import write_job
-from airflow_provider_kpipe.contract.pipeline import (
+from airflow_provider_kpipe.contract.pipeline.declaration import (
     Delivery,
     KafkaDeadLetter,
     KafkaDestination,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_provider_kpipe.contract.scaling import PartitionScaling
+from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
 from bench.work import Work
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from bench.contestants.kpipe import EXACTLY_ONCE
 from bench.works.json import JSON
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, Producer
 
 from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import BATCH_BYTES
-from airflow_provider_kpipe.contract.pipeline import TRANSACTION_PER_CHUNK, KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import TRANSACTION_PER_CHUNK, KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.bounded_calls import close_all
 

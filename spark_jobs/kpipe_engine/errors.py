@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from confluent_kafka import KafkaError, KafkaException
 
-from airflow_provider_kpipe.contract.faults import Fault, FaultKind
+from airflow_provider_kpipe.contract.faults.fault import Fault, FaultKind
 from airflow_provider_kpipe.contract.permissions import PAGE, forbidden
 
 KnownFaults: TypeAlias = Mapping[int, Fault]

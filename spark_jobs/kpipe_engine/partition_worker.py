@@ -8,9 +8,9 @@ from typing import cast
 
 from confluent_kafka import KafkaException
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.assignment.assignment import Lanes
 from kpipe_engine.assignment.care import Care, Suspicion

@@ -12,10 +12,10 @@ from typing import Self
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from airflow_provider_kpipe.contract.connecting import connecting
+from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.kafka_names import stop_group_of
-from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_partition_of
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.progress.stop_request import StopRequest, stop_partition_of
 from kpipe_engine.client_settings import Settings, let_go, log_error
 from kpipe_engine.memory_limit import room_for_a_client
 

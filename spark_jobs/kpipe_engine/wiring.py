@@ -8,9 +8,9 @@ from functools import cached_property, partial
 from typing import Any, get_args
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.policies import FaultAction
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.policies import FaultAction
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.assignment.assignment import Lanes

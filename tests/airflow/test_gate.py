@@ -17,7 +17,7 @@ from pipelines import Bench
 from secure import SecureBroker, make_certificates
 from topics import commit, fill, numbered
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka import looking
 from airflow_provider_kpipe.kafka.cluster import Cluster

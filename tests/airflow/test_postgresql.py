@@ -13,8 +13,8 @@ from pipelines import Bench
 from postgresql import Cluster, postgresql
 from topics import Sent, fill
 
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import write_envelope, write_raw
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
 from airflow_provider_kpipe.sandbox.airflow_settings import kafka_connection

@@ -17,10 +17,10 @@ from topics import are_held_back, fill, numbered
 from workers import abandoned
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.offsets import Earliest, Explicit, Latest
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Explicit, Latest
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.draining import look

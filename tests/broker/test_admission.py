@@ -16,7 +16,7 @@ from pipelines import Bench
 from topics import Sent, fill, read_all
 from workers import Working
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS = 120_000

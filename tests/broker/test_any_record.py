@@ -15,10 +15,10 @@ from strange_records import LETTERS, RECORDS, at_home, whole_runs
 from topics import Seen, Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.dead_letter_dialects import FAULT_HEADERS
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.redrive import RedriveTarget
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
+from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+from airflow_provider_kpipe.contract.documents import OtherVersionError
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 # Of an example that fails, the blob is for replay, and the whole of it is long.

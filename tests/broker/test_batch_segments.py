@@ -9,9 +9,9 @@ import pytest
 from pipelines import Bench
 from topics import Seen, Sent, committed, fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

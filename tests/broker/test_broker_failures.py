@@ -21,8 +21,8 @@ from workers import Working
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import KafkaSettings, pack
-from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaSource
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.record import SourceMessage
 from airflow_provider_kpipe.sandbox import SandboxBroker

@@ -14,12 +14,12 @@ from pipelines import Bench
 from redrives import order
 from topics import fill, numbered
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
-from airflow_provider_kpipe.contract.offsets import Earliest, Latest
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import Selection
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.redrive.redrive import Selection
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.kafka import (
     bounded_reader,

@@ -11,9 +11,9 @@ from jobs import wait_for
 from pipelines import Bench
 from topics import Sent, commit, commits, committed, fill, numbered
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.offsets import Committed, Explicit
+from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.kafka import committer
 from airflow_provider_kpipe.kafka.draining import look

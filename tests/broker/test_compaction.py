@@ -12,7 +12,7 @@ from jobs import wait_for
 from pipelines import Bench
 from topics import Seen, Sent, change_topic, committed, fill, fill_in_transactions, held, read_all
 
-from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 ROUNDS, ABORTED = 10, 4

@@ -26,7 +26,7 @@ from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract import client_log
 from airflow_provider_kpipe.contract.connecting import CONNECTING, connecting
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.kafka import offset_transaction, planner, sequence
 from airflow_provider_kpipe.kafka.positions import Positions

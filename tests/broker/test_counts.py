@@ -9,10 +9,10 @@ from pipelines import Bench
 from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.checkpoint import Checkpoint
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.checkpoint import Checkpoint
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

@@ -12,9 +12,9 @@ from pipelines import Bench
 from topics import Seen, Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaSource
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.pipeline import DeadLetterDialect, DeadLetterFormat
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDialect, DeadLetterFormat
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 POISON = Sent(

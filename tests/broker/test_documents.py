@@ -15,14 +15,14 @@ from pipelines import Bench
 from redrives import dry_run, mended, order, redrive, work
 from topics import Sent, committed, fill, held, hold, numbered, read_all
 
-from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
+from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
+from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.kafka_names import details_group_of
-from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES, as_text
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTES, as_text
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
-from airflow_provider_kpipe.contract.redrive import Selection
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.redrive.redrive import Selection
 from airflow_provider_kpipe.kafka.redrive_selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

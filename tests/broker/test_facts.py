@@ -8,7 +8,7 @@ import pytest
 from pipelines import Bench
 from topics import commit, fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.offsets import Committed
+from airflow_provider_kpipe.contract.offsets.limits import Committed
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker

@@ -13,7 +13,7 @@ from pipelines import Bench
 from tasks import work_in_task
 from topics import committed, read_all
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 GOOD = 20

@@ -15,9 +15,9 @@ from pipelines import Bench
 from schema_registry import Registry, running_registry
 from topics import Seen, Sent, committed, fill, read_all
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

@@ -16,7 +16,7 @@ from shorter_bounds import shorten_bounds
 from small_disk import fill_up, make_room, small_disk
 from topics import committed, fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS = 40

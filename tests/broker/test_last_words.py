@@ -10,9 +10,9 @@ from pipelines import Bench
 from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDestination
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.errors import ChunkFailedError

@@ -12,10 +12,10 @@ from pipelines import Bench
 from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe import KafkaDeadLetter
-from airflow_provider_kpipe.contract.dead_letter import FirstFault, bounded
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import write_envelope, write_raw
-from airflow_provider_kpipe.contract.faults import FailedTry
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import FirstFault, bounded
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
+from airflow_provider_kpipe.contract.faults.fault import FailedTry
 from airflow_provider_kpipe.kafka.letter_room import STORY_BYTES, check_letter_room, letter_bytes
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 

@@ -14,18 +14,18 @@ from pipelines import Bench
 from topics import committed, fill, held, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.causes import Cause
-from airflow_provider_kpipe.contract.metadata import (
+from airflow_provider_kpipe.contract.faults.causes import Cause
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.offsets.metadata import (
     LEAST_METADATA_BYTES,
     METADATA_BYTES,
     SPAN_BYTES,
     most_spans,
     shortened,
 )
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.sandbox import SandboxBroker

@@ -10,8 +10,8 @@ from ends import ended
 from pipelines import Bench
 from topics import fill, numbered
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import HeldUpError
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.kafka.draining import look

@@ -16,8 +16,8 @@ from topics import commit, committed, fill, numbered, read_all
 from workers import Working
 
 from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import Seen, Sent, committed, fill, fill_in_transactions, numbered, read_all
 
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

@@ -26,8 +26,8 @@ from redrives import order, redrive, work
 from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.permissions import REMEDY
-from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.assignment import claiming as ownership
 

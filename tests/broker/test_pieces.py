@@ -19,10 +19,10 @@ from topics import commit, committed, fill, numbered, read_all
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import pack
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
-from airflow_provider_kpipe.contract.offsets import Earliest, Explicit
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Explicit
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker

@@ -13,9 +13,9 @@ from strange_headers import write_header_name
 from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDeadLetter, PartitionScaling
-from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

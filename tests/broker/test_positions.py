@@ -10,8 +10,8 @@ from pipelines import Bench
 from topics import Sent, commit, fill, fill_in_transactions, numbered
 
 from airflow_provider_kpipe import KafkaDestination
-from airflow_provider_kpipe.contract.offsets import At, Explicit
-from airflow_provider_kpipe.contract.redrive import Redrive, Selection, ledger_topic_of
+from airflow_provider_kpipe.contract.offsets.limits import At, Explicit
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, Selection, ledger_topic_of
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError
 from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions

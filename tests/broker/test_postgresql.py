@@ -15,8 +15,8 @@ from postgresql import Cluster, DatabaseError, postgresql
 from redrives import dry_run
 from topics import Sent, fill
 
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import write_raw
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import write_raw
 from airflow_provider_kpipe.operators.handover import push
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

@@ -8,7 +8,7 @@ import pytest
 from pipelines import Bench
 from topics import fill_in_transactions, numbered, read_all
 
-from airflow_provider_kpipe.contract.offsets import Explicit
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

@@ -12,11 +12,11 @@ from pipelines import Bench
 from redrives import dry_run, ids, letters, mended, order, redrive, work, worker
 from topics import Sent, committed, fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.dead_letter import Coordinates
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
-from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Redriven
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Redriven
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_preview import preview

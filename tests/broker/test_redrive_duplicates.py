@@ -13,12 +13,12 @@ from pipelines import Bench
 from redrives import await_committed, dry_run, letters, mended, order, redrive, work, worker
 from topics import Sent, fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import write_raw
-from airflow_provider_kpipe.contract.offsets import Earliest, Explicit, Latest
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.redrive import RedriveTarget, ledger_topic_of
-from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import write_raw
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Explicit, Latest
+from airflow_provider_kpipe.contract.progress.progress import Counts
+from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.reading.chunk import Chunk
 

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 from topics import Sent, fill
 
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.kafka import bounded_reader
 from airflow_provider_kpipe.kafka.bounded_reader import read_range

@@ -15,8 +15,8 @@ from pipelines import Bench
 from redrives import order, redrive
 from topics import Sent, change_topic, fill, read_all
 
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.redrive import RedriveError
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveError
 from airflow_provider_kpipe.kafka import redrive_retention
 from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics

@@ -9,9 +9,9 @@ import pytest
 from pipelines import Bench
 from topics import fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDeadLetter, KafkaDestination
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaDeadLetter, KafkaDestination
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 RECORDS = 200

@@ -10,7 +10,7 @@ from pipelines import Bench
 from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling, RetryPolicy
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

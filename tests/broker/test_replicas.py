@@ -19,7 +19,7 @@ from topics import committed, fill, numbered, read_all
 from workers import Working
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 
 RECORDS, STORED, HELD = 40, 10, 15

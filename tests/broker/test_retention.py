@@ -12,8 +12,8 @@ from pipelines import Bench
 from topics import Sent, fill
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination
-from airflow_provider_kpipe.contract.offsets import Explicit
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.offsets.limits import Explicit
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.retention import check_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics

@@ -14,7 +14,7 @@ from tasks import work_in_task
 from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

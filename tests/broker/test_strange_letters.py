@@ -14,9 +14,9 @@ from pipelines import Bench
 from redrives import dry_run, letters, mended, redrive
 from topics import Sent, fill, read_all
 
-from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT, LARGEST_PARTITION, DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import DeadLetterMessage, write_envelope, write_raw
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT, LARGEST_PARTITION, DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import DeadLetterMessage, write_envelope, write_raw
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DIGITS = b"9" * 4_300

@@ -11,7 +11,7 @@ from pipelines import Bench
 from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling, RetryPolicy
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.stop_signal import YieldOrders

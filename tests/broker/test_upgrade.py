@@ -13,7 +13,7 @@ from pipelines import Bench
 from topics import committed, fill, held, hold, numbered, read_all
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import Sent, fill
 
-from airflow_provider_kpipe.contract.offsets import At, Earliest, Latest
+from airflow_provider_kpipe.contract.offsets.limits import At, Earliest, Latest
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

@@ -10,8 +10,8 @@ from interleaving_kit import outputs_of
 from pipelines import Bench
 
 from airflow_provider_kpipe import PartitionScaling
-from airflow_provider_kpipe.contract.pipeline import Delivery
-from airflow_provider_kpipe.contract.scaling import RebalanceMode
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
+from airflow_provider_kpipe.contract.pipeline.scaling import RebalanceMode
 from tests.promises.model import Model
 
 RELAXED = "relax_ordering_within_partition"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract import publishing, resuming
-from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.offsets.origin import Origin
+from airflow_provider_kpipe.contract.progress import publishing, resuming
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.kafka import committer, facts
 from kpipe_engine.assignment import claiming as ownership
 from kpipe_engine.assignment.claiming import Ownership, Positions

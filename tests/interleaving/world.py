@@ -15,11 +15,11 @@ from pipelines import Bench, earlier
 from topics import Sent
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import Committed, Earliest, Explicit, Latest
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.limits import Committed, Earliest, Explicit, Latest
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
+from airflow_provider_kpipe.contract.redrive.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish

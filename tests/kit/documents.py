@@ -21,23 +21,28 @@ from airflow_provider_kpipe import (
     RetryPolicy,
     __version__,
 )
-from airflow_provider_kpipe.contract.causes import Cause
-from airflow_provider_kpipe.contract.checkpoint import Checkpoint, CommitMark, CommittedOffsets, PartitionCheckpoint
-from airflow_provider_kpipe.contract.dead_letter import Coordinates
-from airflow_provider_kpipe.contract.dead_letter_envelope import Envelope
-from airflow_provider_kpipe.contract.details import Details, Told
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
+from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
+from airflow_provider_kpipe.contract.documents import Document
+from airflow_provider_kpipe.contract.faults.causes import Cause
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.origin import Origin
+from airflow_provider_kpipe.contract.offsets.origin import Origin
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, Pieces, StoredProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, Selection
-from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, SourceRecord
-from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult, Sample
-from airflow_provider_kpipe.contract.stop_request import StopRequest
-from airflow_provider_kpipe.contract.strict_json import Document
+from airflow_provider_kpipe.contract.progress.checkpoint import (
+    Checkpoint,
+    CommitMark,
+    CommittedOffsets,
+    PartitionCheckpoint,
+)
+from airflow_provider_kpipe.contract.progress.details import Details, Told
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.progress.progress import Counts, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.progress.stop_request import StopRequest
+from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, SourceRecord
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, RedriveOrder, Selection
+from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult, Sample
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

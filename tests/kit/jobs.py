@@ -17,7 +17,7 @@ import psutil
 from pipelines import Bench
 
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT, Coordinates, DeadLetter, FirstFault
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS, FAULT_HEADERS
-from airflow_provider_kpipe.contract.dead_letter_messages import write_envelope, write_raw
-from airflow_provider_kpipe.contract.faults import FailedTry, Fault
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT, Coordinates, DeadLetter, FirstFault
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS, FAULT_HEADERS
+from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
+from airflow_provider_kpipe.contract.faults.fault import FailedTry, Fault
 
 FAULT = Fault(
     component="orders_pipeline:parse",

@@ -10,11 +10,11 @@ from itertools import count
 from typing import Any
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
-from airflow_provider_kpipe.contract.checkpoint import Checkpoint
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.redrive import Redrive, redriving
+from airflow_provider_kpipe.contract.progress.checkpoint import Checkpoint
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, redriving
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.planner import Wishes

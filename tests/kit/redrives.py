@@ -11,13 +11,19 @@ from jobs import wait_for
 from pipelines import Bench
 from topics import read_all
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import Earliest, Latest, OffsetLimit
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.redrive import Redrive, RedriveOrder, RedriveTarget, Selection, ledger_topic_of
-from airflow_provider_kpipe.contract.redrive_result import RedriveResult
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.redrive.redrive import (
+    Redrive,
+    RedriveOrder,
+    RedriveTarget,
+    Selection,
+    ledger_topic_of,
+)
+from airflow_provider_kpipe.contract.redrive.result import RedriveResult
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan

@@ -16,16 +16,16 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from plans import plan_of
 from standing_model import LIVE, Asked, Checkpoint, Group, Log, Topic, Worker, is_further
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
-from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.offsets import Committed, Explicit
+from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, StoredProgress
-from airflow_provider_kpipe.contract.publishing import MovedError, is_untouched, target_of
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.resuming import committed_beyond, is_superseded, progress_of, take_on
-from airflow_provider_kpipe.contract.standing import Held, Stored, standing_of
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress, StoredProgress
+from airflow_provider_kpipe.contract.progress.publishing import MovedError, is_untouched, target_of
+from airflow_provider_kpipe.contract.progress.resuming import committed_beyond, is_superseded, progress_of, take_on
+from airflow_provider_kpipe.contract.progress.standing import Held, Stored, standing_of
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka import planning, truncation
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges

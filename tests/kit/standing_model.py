@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.publishing import Target
-from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
-from airflow_provider_kpipe.contract.standing import Facts, Held, Stored
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.publishing import Target
+from airflow_provider_kpipe.contract.progress.standing import Facts, Held, Stored
 from airflow_provider_kpipe.kafka.planner import Snapshot
 
 LIVE = "orders"

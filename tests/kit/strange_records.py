@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from letters import LETTER, STRANGE_BYTES, STRANGE_JSON, STRANGE_NAMES, letters, strange_messages
 from topics import Sent
 
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter, write_envelope
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter, write_envelope
+from airflow_provider_kpipe.contract.documents import OtherVersionError
 
 HOME = "HOME"
 """Stands in a letter for the source topic, whose name no strategy knows."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.stop_signal import YieldOrders

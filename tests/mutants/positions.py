@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from tests.mutants.mutation import ENGINE, PACKAGE, Mutation
 
-STANDING = f"{PACKAGE}/contract/standing.py"
-RESUMING = f"{PACKAGE}/contract/resuming.py"
-PUBLISHING = f"{PACKAGE}/contract/publishing.py"
+STANDING = f"{PACKAGE}/contract/progress/standing.py"
+RESUMING = f"{PACKAGE}/contract/progress/resuming.py"
+PUBLISHING = f"{PACKAGE}/contract/progress/publishing.py"
 PLANNER = f"{PACKAGE}/kafka/planner.py"
 COMMITTER = f"{PACKAGE}/kafka/committer.py"
-DRAIN_TARGET = f"{PACKAGE}/contract/drain_target.py"
+DRAIN_TARGET = f"{PACKAGE}/contract/progress/drain_target.py"
 OWNERSHIP = f"{ENGINE}/assignment/claiming.py"
 
 MACHINE = "tests/unit/contract/test_standing_machine.py"
-PURE = "tests/unit/contract/test_standing.py"
-RESUMED = "tests/unit/contract/test_resuming.py"
-PUBLISHED = "tests/unit/contract/test_publishing.py"
+PURE = "tests/unit/contract/progress/test_standing.py"
+RESUMED = "tests/unit/contract/progress/test_resuming.py"
+PUBLISHED = "tests/unit/contract/progress/test_publishing.py"
 PLANNED = "tests/unit/kafka/test_planner.py"
 COMMITTED = "tests/broker/test_committer.py"
 TAKEN_ON = "tests/broker/test_ownership.py"

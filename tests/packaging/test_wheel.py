@@ -60,7 +60,7 @@ def run_python(clean_environment: Path, arguments: list[str], variables: dict[st
     "name",
     [
         f"{PACKAGE}/py.typed",
-        f"{PACKAGE}/contract/pipeline.py",
+        f"{PACKAGE}/contract/pipeline/declaration.py",
         f"{PACKAGE}/sandbox/kafka-jars.lock.json",
         f"{PACKAGE}/spark_jobs/kpipe_run.py",
         f"{PACKAGE}/spark_jobs/kpipe_engine/partition_worker.py",

@@ -97,7 +97,7 @@ def _replace(name: str, **other: object) -> None:
 def _remember_documents() -> None:
     """Read a text once: the same one is read many times in a schedule, and what it says does not change. Where it was
     read is said only by an error, which nobody remembers."""
-    document: Any = sys.modules["airflow_provider_kpipe.contract.strict_json"].Document
+    document: Any = sys.modules["airflow_provider_kpipe.contract.documents"].Document
     read = document.read_text.__func__
     remembered: dict[tuple[Any, str], Any] = {}
 

@@ -11,7 +11,7 @@ from jobs import partition_workers, run_job, running_job, wait_for
 from pipelines import Bench
 from topics import fill, numbered, read_all
 
-from airflow_provider_kpipe.contract.pipeline import Delivery
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

@@ -22,9 +22,9 @@ from topics import fill, numbered
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.job import Job, pack
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.ports import free_ports

@@ -13,8 +13,8 @@ from redrives import order, redrive, work
 from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.redrive import RedriveTarget
+from airflow_provider_kpipe.contract.progress.progress import Counts
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 

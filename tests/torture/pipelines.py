@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
-from airflow_provider_kpipe.contract.redrive import ledger_topic_of
+from airflow_provider_kpipe.contract.redrive.redrive import ledger_topic_of
 from tests.torture.history import Fate, History, Kind
 
 PARTITIONS = 3

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from tests.torture.files import DagRunFiles, read
 from tests.torture.history import Fate, History, Kind, RunKind, Task
 from tests.torture.nursery import Nursery

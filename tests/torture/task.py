@@ -20,7 +20,7 @@ from typing import Any
 
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.operators import plan, redrive
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator

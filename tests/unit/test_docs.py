@@ -19,10 +19,10 @@ import pytest
 from docs_kit import GUIDE, MARKDOWN, PAGES, README, ROOT, all_arguments, anchors, links, prose, python_blocks, rows
 
 import airflow_provider_kpipe
-from airflow_provider_kpipe.contract.causes import MOST_CAUSES
-from airflow_provider_kpipe.contract.dead_letter import LARGEST_COUNT, MESSAGE_BYTES, STACKTRACE_BYTES
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT, MESSAGE_BYTES, STACKTRACE_BYTES
+from airflow_provider_kpipe.contract.faults.causes import MOST_CAUSES
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS
-from airflow_provider_kpipe.contract.policies import DeadLetterBudget
+from airflow_provider_kpipe.contract.pipeline.policies import DeadLetterBudget
 from airflow_provider_kpipe.kafka.client_config import client_settings
 from airflow_provider_kpipe.kafka.letter_room import STORY_BYTES
 from airflow_provider_kpipe.kafka.redrive_preview import SAMPLES

@@ -35,7 +35,7 @@ def imported_by(more: str) -> str:
     [
         "",
         "[getattr(airflow_provider_kpipe, name) for name in airflow_provider_kpipe.__all__]",
-        "import airflow_provider_kpipe.contract.job, airflow_provider_kpipe.contract.backfill",
+        "import airflow_provider_kpipe.contract.job, airflow_provider_kpipe.forms.backfill",
     ],
     ids=["the package", "every public name", "the contract"],
 )

@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from confluent_kafka import Producer, TopicPartition
 
-from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span
 from airflow_provider_kpipe.contract.connecting import connecting
-from airflow_provider_kpipe.contract.details import fit, with_details
+from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.metadata import most_spans
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress, Pieces, StoredProgress
-from airflow_provider_kpipe.contract.resuming import is_of_another_pipeline, is_published, progress_of, take_on
-from airflow_provider_kpipe.contract.standing import Stored, completed_in_pieces
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.offsets.completed import CompletedOffsets, Span
+from airflow_provider_kpipe.contract.offsets.metadata import most_spans
+from airflow_provider_kpipe.contract.progress.details import fit, with_details
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.progress.resuming import is_of_another_pipeline, is_published, progress_of, take_on
+from airflow_provider_kpipe.contract.progress.standing import Stored, completed_in_pieces
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.client_settings import ANSWER_SECONDS, group_reader, let_go
 from kpipe_engine.errors import needing

@@ -13,8 +13,8 @@ from confluent_kafka import KafkaException, Producer
 
 from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.lease import lease_id_of
-from airflow_provider_kpipe.contract.progress import Ending
+from airflow_provider_kpipe.contract.progress.lease import lease_id_of
+from airflow_provider_kpipe.contract.progress.progress import Ending
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.client_settings import Settings, let_go, log_error
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from confluent_kafka import Consumer, TopicPartition
 
+from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.progress import Counts, StoredProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.progress import Counts, StoredProgress
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, group_reader, let_go
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.reading.held_offsets import held_offsets

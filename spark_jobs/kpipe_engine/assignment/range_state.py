@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
-from airflow_provider_kpipe.contract.completed_offsets import CompletedOffsets, Span, Spans
-from airflow_provider_kpipe.contract.lease import Lease
+from airflow_provider_kpipe.contract.offsets.completed import CompletedOffsets, Span, Spans
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.errors import KnownFaults, PartitionStoppedError, PipelineStoppedError
 
 

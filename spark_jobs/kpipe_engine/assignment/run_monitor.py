@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from airflow_provider_kpipe.contract.policies import DeadLetterBudget
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.pipeline.policies import DeadLetterBudget
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.other_workers import Others
 from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
 

@@ -6,7 +6,7 @@ import mmap
 import time
 from typing import NamedTuple
 
-from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
+from airflow_provider_kpipe.contract.pipeline.scaling import MOST_IN_FLIGHT
 
 _AT_WORK, _PARTITION, _FIRST, _AFTER, _READ, _IN_CHUNK, _AT_EASE, _STORED_AT, _STEP_SINCE, _FIELDS = range(10)
 _IDLE, _HANDLING, _READING = range(3)

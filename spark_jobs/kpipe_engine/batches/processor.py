@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from operator import itemgetter
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, SourceMessage
 from kpipe_engine.batches.stages import StageChain
 from kpipe_engine.errors import KnownFaults, NotDueError, PartitionStoppedError, SegmentError

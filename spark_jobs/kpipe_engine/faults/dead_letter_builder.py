@@ -7,24 +7,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from airflow_provider_kpipe.contract.dead_letter import (
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     TIMESTAMP_KINDS,
     Coordinates,
     DeadLetter,
     bounded,
 )
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS, Dialect, Pattern
-from airflow_provider_kpipe.contract.dead_letter_messages import (
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS, Dialect, Pattern
+from airflow_provider_kpipe.contract.dead_letters.messages import (
     DeadLetterMessage,
     has_fault_headers,
     read_dead_letter,
     write_envelope,
     write_raw,
 )
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
+from airflow_provider_kpipe.contract.documents import OtherVersionError
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 from kpipe_engine.faults.user_mapper import Mapper

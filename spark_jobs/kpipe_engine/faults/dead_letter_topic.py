@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.permissions import PAGE
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large, is_untimely

@@ -6,10 +6,10 @@ import pkgutil
 from collections.abc import Callable
 from typing import get_args
 
-from airflow_provider_kpipe.contract.causes import Cause, merged
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.policies import FaultAction
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.causes import Cause, merged
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.pipeline.policies import FaultAction
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage, coordinates
 from kpipe_engine.assignment.run_monitor import RunWatch
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError, shown

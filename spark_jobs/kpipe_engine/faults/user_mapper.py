@@ -6,10 +6,10 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter, Header
-from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
-from airflow_provider_kpipe.contract.dead_letter_messages import DeadLetterMessage
-from airflow_provider_kpipe.contract.header_names import check_header_name
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter, Header
+from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
+from airflow_provider_kpipe.contract.dead_letters.header_names import check_header_name
+from airflow_provider_kpipe.contract.dead_letters.messages import DeadLetterMessage
 from kpipe_engine.errors import PartitionStoppedError, shown
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 

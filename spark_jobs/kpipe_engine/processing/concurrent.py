@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import KnownFaults
 from kpipe_engine.faults.fault_handler import FaultPolicy

@@ -6,9 +6,9 @@ import random
 import time
 from types import TracebackType
 
-from airflow_provider_kpipe.contract.faults import FailedTry, Fault, FaultKind
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import FailedTry, Fault, FaultKind
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.segments import StopPartitionError
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError, SegmentTimeoutError
 from kpipe_engine.stop_signal import YieldOrders

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.errors import KnownFaults, NotDueError, PartitionStoppedError, SegmentError
 from kpipe_engine.faults.fault_handler import FaultPolicy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import KnownFaults, PartitionStoppedError
 

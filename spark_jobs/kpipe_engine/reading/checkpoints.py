@@ -9,8 +9,8 @@ from confluent_kafka import TopicPartition
 
 from airflow_provider_kpipe.contract.kafka_names import published_group_of
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.resuming import committed_beyond
-from airflow_provider_kpipe.contract.standing import Held
+from airflow_provider_kpipe.contract.progress.resuming import committed_beyond
+from airflow_provider_kpipe.contract.progress.standing import Held
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, let_go, reader_of
 from kpipe_engine.reading.held_offsets import held_offsets
 

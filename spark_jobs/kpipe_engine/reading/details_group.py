@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from confluent_kafka import TopicPartition
 
-from airflow_provider_kpipe.contract.details import Details
 from airflow_provider_kpipe.contract.kafka_names import details_group_of
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.details import Details
 from kpipe_engine.bounded_calls import BoundedCalls
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, let_go, reader_of
 from kpipe_engine.errors import ChunkFailedError, needing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from airflow_provider_kpipe.contract.consumed_headers import headers_of
-from airflow_provider_kpipe.contract.dead_letter import Header
+from airflow_provider_kpipe.contract.dead_letters.consumed_headers import headers_of
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import Header
 from airflow_provider_kpipe.record import SourceMessage
 
 

@@ -10,11 +10,11 @@ from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from airflow_provider_kpipe.contract.consumed_headers import headers_of
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.pipeline import KafkaSource
+from airflow_provider_kpipe.contract.dead_letters.consumed_headers import headers_of
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.bounded_calls import BoundedCalls
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, consumer_settings

@@ -9,14 +9,14 @@ from typing import Literal
 
 from confluent_kafka import Consumer, TopicPartition
 
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+from airflow_provider_kpipe.contract.documents import DocumentError, OtherVersionError
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import Redrive
-from airflow_provider_kpipe.contract.redrive_decisions import Decisions
-from airflow_provider_kpipe.contract.redrive_ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
-from airflow_provider_kpipe.contract.strict_json import DocumentError, OtherVersionError
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource
+from airflow_provider_kpipe.contract.redrive.decisions import Decisions
+from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings
 from kpipe_engine.errors import PartitionStoppedError

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from airflow_provider_kpipe.contract.dead_letter import TIMESTAMP_KINDS, DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
-from airflow_provider_kpipe.contract.redrive import RedriveTarget, home_of, restored_timestamp
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import TIMESTAMP_KINDS, DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget, home_of, restored_timestamp
 from airflow_provider_kpipe.record import Header, SourceMessage
 from kpipe_engine.writing.chunk_writer import Delivery
 from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, Destination

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Literal, NamedTuple, cast
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+from airflow_provider_kpipe.contract.documents import OtherVersionError
+from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.redrive import COUNTERS, Outcome, Redrive, refused_letter, written_topics
-from airflow_provider_kpipe.contract.redrive_ledger import Place, SourceRecord
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
+from airflow_provider_kpipe.contract.progress.progress import Counts
+from airflow_provider_kpipe.contract.redrive.ledger import Place, SourceRecord
+from airflow_provider_kpipe.contract.redrive.redrive import COUNTERS, Outcome, Redrive, refused_letter, written_topics
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import ChunkFailedError, KnownFaults, PartitionStoppedError, UnwritableRecordError
 from kpipe_engine.processing.processor import Handler

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.faults.dead_letter_topic import DeadLetters
 from kpipe_engine.redrive.original_record import RestoredMessage

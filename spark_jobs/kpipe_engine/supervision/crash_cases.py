@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
-from airflow_provider_kpipe.contract.faults import STACKTRACE_CHARACTERS, Fault, FaultKind
+from airflow_provider_kpipe.contract.faults.fault import STACKTRACE_CHARACTERS, Fault, FaultKind
 from kpipe_engine.assignment.care import Care, Suspicion
 from kpipe_engine.assignment.whereabouts import At, Reading
 from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError

@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.progress import PartitionProgress
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from kpipe_engine.assignment.care import Care
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.errors import WorkerDiedError

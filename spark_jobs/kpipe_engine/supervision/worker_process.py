@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import IO, Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from kpipe_engine.assignment.care import Care
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.memory_limit import limit_memory

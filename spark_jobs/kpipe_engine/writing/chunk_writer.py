@@ -9,8 +9,8 @@ from typing import Protocol
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from airflow_provider_kpipe.contract.job import Job
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.permissions import REMEDY
-from airflow_provider_kpipe.contract.ranges import PartitionRange
 from kpipe_engine.assignment.claiming import Ownership, Positions
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError, needing

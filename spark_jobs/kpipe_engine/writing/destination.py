@@ -8,9 +8,9 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from airflow_provider_kpipe.contract.faults import FaultKind
-from airflow_provider_kpipe.contract.header_names import check_header_name
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.contract.dead_letters.header_names import check_header_name
+from airflow_provider_kpipe.contract.faults.fault import FaultKind
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.record import Header, Record, SourceMessage
 from kpipe_engine.errors import UnwritableRecordError, is_record_error, stop_if_unwritable
 from kpipe_engine.writing.chunk_writer import Delivery

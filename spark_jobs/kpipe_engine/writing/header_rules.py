@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from airflow_provider_kpipe.contract.dead_letter_dialects import (
+from airflow_provider_kpipe.contract.dead_letters.dialects import (
     SOURCE_OFFSET_HEADER,
     SOURCE_PARTITION_HEADER,
     SOURCE_TOPIC_HEADER,
 )
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.record import Header, SourceMessage, coordinates
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Record, SourceMessage
 from kpipe_engine.errors import ChunkFailedError, UnwritableRecordError
 from kpipe_engine.writing.destination import Destination

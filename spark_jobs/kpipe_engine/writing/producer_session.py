@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from airflow_provider_kpipe.contract.client_log import ClientLog
-from airflow_provider_kpipe.contract.faults import Fault, FaultKind
+from airflow_provider_kpipe.contract.faults.fault import Fault, FaultKind
 from kpipe_engine.bounded_calls import BoundedCalls
 from kpipe_engine.client_settings import Settings
 from kpipe_engine.errors import (

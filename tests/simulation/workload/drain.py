@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from tests.promises.model import Found
 from tests.promises.properties import DRAINED, LETTERS
 from tests.simulation.scheduler import Task

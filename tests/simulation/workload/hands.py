@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Mapping
 
-from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
 from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
 from tests.simulation.scheduler import Task

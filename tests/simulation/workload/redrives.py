@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pipelines import earlier
 
-from airflow_provider_kpipe.contract.offsets import Earliest, Latest
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
+from airflow_provider_kpipe.contract.redrive.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
 from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets import Committed, Explicit
+from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import StoredProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.progress import StoredProgress
 from airflow_provider_kpipe.exceptions import GroupMovedError, PlanError, StalePlanError
 from airflow_provider_kpipe.kafka.attempts import begin_attempt
 from airflow_provider_kpipe.kafka.committer import publish

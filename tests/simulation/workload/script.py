@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from airflow_provider_kpipe.contract.metadata import LEAST_METADATA_BYTES
+from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTES
 from tests.simulation.workload.fates import Aim, Rates
 
 Handler = Literal["copy", "records", "threads", "async"]

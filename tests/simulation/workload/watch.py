@@ -6,7 +6,7 @@ import json
 from functools import lru_cache
 from typing import NamedTuple
 
-from airflow_provider_kpipe.contract.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
 from tests.promises.properties import DOUBLED, GROUP
 from tests.simulation.kafka.groups import Held, Place
 from tests.simulation.kafka.log import Log, Part

@@ -12,9 +12,9 @@ from interleaving_kit import outputs_of
 from pipelines import Bench
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline as Pipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline as Pipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive import Redrive
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.stop_signal import YieldOrders

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.pipeline import (
+from airflow_provider_kpipe.contract.documents import DocumentError
+from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaDeadLetter,
     KafkaDestination,
     KafkaPipeline,
     KafkaSource,
     PipelineError,
 )
-from airflow_provider_kpipe.contract.strict_json import DocumentError
 
 
 def pipeline(dead_letter: KafkaDeadLetter) -> KafkaPipeline:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import airflow_provider_kpipe
 from airflow_provider_kpipe import __version__
-from airflow_provider_kpipe.contract.strict_json import Document, DocumentError
+from airflow_provider_kpipe.contract.documents import Document, DocumentError
 
 CONTRACT = Path(airflow_provider_kpipe.__file__).parent / "contract"
 FILES = sorted(GOLDEN.glob("*/*.json"))

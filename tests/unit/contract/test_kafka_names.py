@@ -8,7 +8,7 @@ from permissions import asked_for
 
 from airflow_provider_kpipe.contract import kafka_names
 from airflow_provider_kpipe.contract.kafka_names import READER_GROUP, backfill_group_of, progress_group_of
-from airflow_provider_kpipe.contract.redrive import redrive_group_of
+from airflow_provider_kpipe.contract.redrive.redrive import redrive_group_of
 
 # What each function of the module makes for those who work in a group.
 MADE: dict[str, Callable[[str], list[tuple[str, str]]]] = {

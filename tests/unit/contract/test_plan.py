@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
+from airflow_provider_kpipe.contract.documents import DocumentError
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.scaling import PartitionScaling
-from airflow_provider_kpipe.contract.strict_json import DocumentError
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.spark.progress_log import table
 from kpipe_engine.supervision.task_layout import lay_out
 

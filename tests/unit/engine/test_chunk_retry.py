@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from kpipe_engine.assignment.assignment import Lanes
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.chunk_retry import CHUNK_TRIES, LEASE_SECONDS, Recovery

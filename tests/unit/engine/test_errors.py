@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.faults.fault import Fault
 from kpipe_engine.errors import (
     ChunkFailedError,
     NoAnswerError,

@@ -10,9 +10,9 @@ from confluent_kafka import TopicPartition
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.stop_request import StopRequest
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.progress.stop_request import StopRequest
 from kpipe_engine import stop_signal as yielding
 from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
 

@@ -10,9 +10,9 @@ import pytest
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.batches.processor import BatchHandler
 from kpipe_engine.errors import PartitionStoppedError

@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import (
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+)
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import Redrive, RedriveError, RedriveOrder, Selection
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, RedriveError, RedriveOrder, Selection
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.plan_check import check_of_pipeline, check_of_redrive
 

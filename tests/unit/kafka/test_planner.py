@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit, Latest, OffsetLimit
-from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.standing import Facts, Held
+from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Earliest, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.offsets.origin import Origin
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.progress.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, cut, plan_ranges, share_fairly
 

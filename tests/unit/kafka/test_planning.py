@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.checkpoint import CommitMark
-from airflow_provider_kpipe.contract.origin import Origin
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.standing import Facts, Held
+from airflow_provider_kpipe.contract.offsets.origin import Origin
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
+from airflow_provider_kpipe.contract.progress.standing import Facts, Held
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Snapshot
 from airflow_provider_kpipe.kafka.planning import check_owner, check_publishing

@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.stop_request import StopRequest, stop_partition_of
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.stop_request import StopRequest, stop_partition_of
 from airflow_provider_kpipe.kafka import stop_requests as module
 from airflow_provider_kpipe.kafka.stop_requests import request_stop
 

@@ -6,10 +6,10 @@ import pytest
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
-from airflow_provider_kpipe.contract.backfill import FIELDS
-from airflow_provider_kpipe.contract.form_fields import FormError
-from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.limits import At, Explicit, Latest
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
+from airflow_provider_kpipe.forms.backfill import FIELDS
+from airflow_provider_kpipe.forms.fields import FormError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as plan_module
 from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator, backfill_params

@@ -10,17 +10,17 @@ from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from task_state import TaskState
 
-from airflow_provider_kpipe.contract.causes import Cause
-from airflow_provider_kpipe.contract.checkpoint import (
+from airflow_provider_kpipe.contract.faults.causes import Cause
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.checkpoint import (
     CHECKPOINT_KEY,
     COMMITTED_KEY,
     Checkpoint,
     CommittedOffsets,
     PartitionCheckpoint,
 )
-from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.operators import checkpoint as module
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator

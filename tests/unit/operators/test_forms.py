@@ -7,8 +7,8 @@ from airflow.sdk import DAG, Param
 from airflow.sdk.definitions.param import process_params
 from airflow.sdk.exceptions import ParamValidationError
 
-from airflow_provider_kpipe.contract.form_fields import FormError
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
+from airflow_provider_kpipe.forms.fields import FormError
 from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator, backfill_params
 from airflow_provider_kpipe.operators.forms import with_fixed
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline
+from airflow_provider_kpipe.contract.documents import DocumentError
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.strict_json import DocumentError
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.operators.handover import read_plan, run_key_of
 

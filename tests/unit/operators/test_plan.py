@@ -10,10 +10,10 @@ from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException
 from task_state import TaskState
 
-from airflow_provider_kpipe.contract.checkpoint import COMMITTED_KEY, CommittedOffsets
-from airflow_provider_kpipe.contract.offsets import At, Committed, Explicit, Latest, OffsetLimit
-from airflow_provider_kpipe.contract.pipeline import KafkaPipeline, PipelineError
+from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, PipelineError
 from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError, UnreachableError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as module

@@ -13,14 +13,14 @@ from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 from task_state import TaskState
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.offsets import Earliest, Latest
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline
+from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.redrive import RedriveError, RedriveOrder, Selection
-from airflow_provider_kpipe.contract.redrive_form import FIELDS
-from airflow_provider_kpipe.contract.redrive_result import PartitionRedrive, RedriveResult
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveError, RedriveOrder, Selection
+from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError, UnreachableError
+from airflow_provider_kpipe.forms.redrive import FIELDS
 from airflow_provider_kpipe.kafka.attempts import Attempt
 from airflow_provider_kpipe.operators import redrive as module
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params

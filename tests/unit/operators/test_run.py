@@ -12,9 +12,9 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from task_state import TaskState
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.exceptions import IncompleteRunError, OverdueJobError, StalePlanError
 from airflow_provider_kpipe.kafka.attempts import Attempt
 from airflow_provider_kpipe.operators.run import KpipeRunOperator

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.offsets import At, Committed, Earliest, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Earliest, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators.wishes import check_interval, is_backfill, of_interval, wishes_of

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.sandbox.demo_progress import Stage, progress_line
 
 

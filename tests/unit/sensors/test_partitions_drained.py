@@ -9,11 +9,11 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.offsets import At, Explicit, Latest, OffsetLimit
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.offsets.limits import At, Explicit, Latest, OffsetLimit
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import (
     HeldUpError,
     KafkaUnavailableError,

@@ -11,10 +11,10 @@ from typing import Any, Self
 
 import pytest
 
-from airflow_provider_kpipe.contract.causes import Cause
+from airflow_provider_kpipe.contract.faults.causes import Cause
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError
 from airflow_provider_kpipe.spark import progress_log
 from airflow_provider_kpipe.spark.progress_log import MOST_LINES, MOST_SHOWN, ProgressLog, Show, table

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.contract.drain_target import DrainTarget
-from airflow_provider_kpipe.contract.strict_json import OtherVersionError
+from airflow_provider_kpipe.contract.documents import OtherVersionError
+from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, UnknownTopicError
 from airflow_provider_kpipe.kafka import looking
 from airflow_provider_kpipe.kafka.draining import PartitionDrain

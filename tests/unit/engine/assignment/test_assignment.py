@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_kpipe.contract.progress import PartitionProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from kpipe_engine.assignment.assignment import Lanes
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from kpipe_engine.assignment.care import Care, Suspicion
 from kpipe_engine.assignment.caution import Caution
 from kpipe_engine.assignment.range_state import Lane

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.lease import Lease
-from airflow_provider_kpipe.contract.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.progress.lease import Lease
+from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.assignment.range_state import Lane
 from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
 

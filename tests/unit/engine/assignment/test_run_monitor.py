@@ -8,10 +8,15 @@ import pytest
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.policies import DeadLetterBudget
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import (
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+)
+from airflow_provider_kpipe.contract.pipeline.policies import DeadLetterBudget
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.run_monitor import NoWatch, SharedWatch
 from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
 from kpipe_engine.wiring import choose_watch

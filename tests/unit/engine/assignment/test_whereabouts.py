@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from airflow_provider_kpipe.contract.scaling import MOST_IN_FLIGHT
+from airflow_provider_kpipe.contract.pipeline.scaling import MOST_IN_FLIGHT
 from kpipe_engine.assignment import whereabouts as module
 from kpipe_engine.assignment.whereabouts import At, Reading, Step, Whereabouts
 

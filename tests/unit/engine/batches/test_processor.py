@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.assignment.run_monitor import NoWatch

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from letters import FAULT, LETTER, letters, strange_messages
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_dialects import DIALECTS
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter, write_envelope, write_raw
-from airflow_provider_kpipe.contract.pipeline import (
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter, write_envelope, write_raw
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import (
     DeadLetterFormat,
     KafkaDeadLetter,
     KafkaDestination,
     KafkaPipeline,
     KafkaSource,
 )
-from airflow_provider_kpipe.contract.ranges import PartitionRange
-from airflow_provider_kpipe.contract.redrive import RedriveTarget
+from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from kpipe_engine.faults import dead_letter_builder as module
 from kpipe_engine.faults.dead_letter_builder import AlikeLetters, SingleLetters, choose_write
 from kpipe_engine.redrive.original_record import choose_restore

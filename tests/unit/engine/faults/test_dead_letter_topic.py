@@ -11,20 +11,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.dead_letter import (
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     MESSAGE_BYTES,
     STACKTRACE_BYTES,
     Coordinates,
     DeadLetter,
     FirstFault,
 )
-from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
-from airflow_provider_kpipe.contract.faults import Fault
+from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import (
+    KafkaDeadLetter,
+    KafkaDestination,
+    KafkaPipeline,
+    KafkaSource,
+)
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.run_monitor import NoWatch
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.faults.dead_letter_topic import DeadLetterTopic, NoDeadLetters

@@ -7,12 +7,12 @@ import pytest
 from fateful_kit import UnspeakableError
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.causes import OTHER_KINDS, Cause
-from airflow_provider_kpipe.contract.faults import Fault, FaultKind
+from airflow_provider_kpipe.contract.faults.causes import OTHER_KINDS, Cause
+from airflow_provider_kpipe.contract.faults.fault import Fault, FaultKind
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.progress import Counts
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.run_monitor import NoWatch
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.errors import PartitionStoppedError

@@ -12,8 +12,8 @@ import pytest
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.errors import SegmentTimeoutError
 from kpipe_engine.faults.time_limit import TimeLimit

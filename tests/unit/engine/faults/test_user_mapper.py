@@ -7,9 +7,9 @@ import pytest
 from fateful_kit import UnspeakableError
 from letters import LETTER
 
-from airflow_provider_kpipe.contract.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_dialects import redrive_headers
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.faults.time_limit import TimeLimit

@@ -12,9 +12,9 @@ import pytest
 from clock import Clock
 from confluent_kafka import Message
 
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.processing import retries as module
 from kpipe_engine.processing.concurrent import ConcurrentHandler

@@ -9,9 +9,9 @@ import pytest
 from clock import Clock
 from confluent_kafka import Message
 
-from airflow_provider_kpipe.contract.faults import Fault
-from airflow_provider_kpipe.contract.policies import RetryPolicy
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
 from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 from confluent_kafka import Message
 
-from airflow_provider_kpipe.contract.policies import RetryPolicy
+from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import MOST_COUNTERS
 from kpipe_engine.processing.retries import Retries

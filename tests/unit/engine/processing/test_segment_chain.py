@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Message
 from fateful_kit import UnspeakableError
 
-from airflow_provider_kpipe.contract.progress import Counts
+from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.testing import context_of

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.reading import details_group as module
 from kpipe_engine.reading.details_group import DetailsGroup

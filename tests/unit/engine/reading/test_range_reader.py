@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
 from plans import plan_of
 
-from airflow_provider_kpipe.contract.pipeline import KafkaSource, OnDataLoss
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource, OnDataLoss
 from kpipe_engine.errors import PartitionStoppedError
 from kpipe_engine.reading import range_reader as module
 from kpipe_engine.reading.range_reader import STALL_SECONDS, Source

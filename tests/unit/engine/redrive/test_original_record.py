@@ -9,9 +9,9 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from letters import LETTER
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.dead_letter import Coordinates, DeadLetter
-from airflow_provider_kpipe.contract.dead_letter_dialects import FAULT_HEADERS
-from airflow_provider_kpipe.contract.dead_letter_messages import read_dead_letter
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
+from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
+from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.redrive.original_record import RestoredMessage, back_to_source, choose_restore
 from kpipe_engine.writing.destination import PARTITIONER_CHOOSES

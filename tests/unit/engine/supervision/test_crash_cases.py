@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from kpipe_engine.assignment.care import Care, Suspicion
 from kpipe_engine.assignment.whereabouts import At, Reading
 from kpipe_engine.supervision.crash_cases import MOST_DEATHS, Case, Death

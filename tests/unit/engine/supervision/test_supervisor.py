@@ -9,8 +9,8 @@ import pytest
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from kpipe_engine.assignment.care import Care
 from kpipe_engine.assignment.whereabouts import Whereabouts
 from kpipe_engine.supervision import supervisor as module

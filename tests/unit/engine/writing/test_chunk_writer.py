@@ -7,8 +7,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.pipeline import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
-from airflow_provider_kpipe.contract.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
 from kpipe_engine.assignment.claiming import Positions
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.wiring import choose_delivery

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.errors import UnwritableRecordError
 from kpipe_engine.writing.destination import Destination
@@ -233,7 +233,7 @@ def test_a_timestamp_that_no_record_can_have_is_found_in_a_copy_too(real: Any) -
 CHILD = """
 from types import SimpleNamespace
 from confluent_kafka import Message, Producer
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.errors import UnwritableRecordError
 from airflow_provider_kpipe.record import Origin, Record

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_kpipe.contract.pipeline import KafkaDestination, PipelineError
+from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, PipelineError
 from kpipe_engine.writing.header_rules import HeaderRules, choose_header_rules
 
 HEADERS: list[tuple[str, bytes | None]] = [("a", b"1"), ("b", None), ("a", b"\xff"), ("c", b"")]

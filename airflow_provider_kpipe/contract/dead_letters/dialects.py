@@ -1,0 +1,255 @@
+"""Which header says what in a dead letter: in our own words, and in those of Connect, Spring and Streams.
+
+A detail is named by its path in `DeadLetter`. To add one, add a row to `_KPIPE`: every dialect then carries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter, Header, bounded_texts
+from airflow_provider_kpipe.contract.dead_letters.header_codecs import (
+    COUNT,
+    JAVA_OFFSET,
+    JAVA_PARTITION,
+    JAVA_TIMESTAMP,
+    JAVA_TIMESTAMP_KIND,
+    KIND,
+    OFFSET,
+    PARTITION,
+    RETRIES,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMP_KIND,
+    Codec,
+    write_stage,
+)
+from airflow_provider_kpipe.contract.faults.fault import Fault
+from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDialect
+
+FORMAT_HEADER = "kpipe-dead-letter-format"
+# An output may be stamped with these, too.
+SOURCE_TOPIC_HEADER = "kpipe-source-topic"
+SOURCE_PARTITION_HEADER = "kpipe-source-partition"
+SOURCE_OFFSET_HEADER = "kpipe-source-offset"
+
+
+class _Row(NamedTuple):
+    """One detail, the header that carries it, and how."""
+
+    detail: str
+    header: str
+    codec: Codec
+
+
+_KPIPE = (
+    _Row("pipeline", "kpipe-pipeline", TEXT),
+    _Row("group", "kpipe-group", TEXT),
+    _Row("run_key", "kpipe-run-key", TEXT),
+    _Row("source.topic", SOURCE_TOPIC_HEADER, TEXT),
+    _Row("source.partition", SOURCE_PARTITION_HEADER, PARTITION),
+    _Row("source.offset", SOURCE_OFFSET_HEADER, OFFSET),
+    _Row("source.timestamp", "kpipe-source-timestamp", TIMESTAMP),
+    _Row("source.timestamp_kind", "kpipe-source-timestamp-kind", TIMESTAMP_KIND),
+    _Row("fault.component", "kpipe-fault-component", TEXT),
+    _Row("fault.kind", "kpipe-fault-kind", KIND),
+    _Row("fault.exception_class", "kpipe-fault-exception", TEXT),
+    _Row("fault.message", "kpipe-fault-message", TEXT),
+    _Row("fault.stacktrace", "kpipe-fault-stacktrace", TEXT),
+    _Row("fault.attempts", "kpipe-fault-attempts", COUNT),
+    _Row("fault.occurred_at", "kpipe-fault-occurred-at", TEXT),
+    _Row("attempt", "kpipe-dead-letter-attempt", COUNT),
+)
+# Not in every dead letter: a record that was tried once has no retries.
+_RETRIES = _Row("fault.retries", "kpipe-fault-retries", RETRIES)
+_FIRST = (
+    _Row("first.topic", "kpipe-first-source-topic", TEXT),
+    _Row("first.partition", "kpipe-first-source-partition", PARTITION),
+    _Row("first.offset", "kpipe-first-source-offset", OFFSET),
+    _Row("first.exception_class", "kpipe-first-fault-exception", TEXT),
+    _Row("first.message", "kpipe-first-fault-message", TEXT),
+    _Row("first.occurred_at", "kpipe-first-fault-occurred-at", TEXT),
+)
+_CONNECT = (
+    _Row("source.topic", "__connect.errors.topic", TEXT),
+    _Row("source.partition", "__connect.errors.partition", PARTITION),
+    _Row("source.offset", "__connect.errors.offset", OFFSET),
+    _Row("pipeline", "__connect.errors.connector.name", TEXT),
+    _Row("fault.component", "__connect.errors.class.name", TEXT),
+    _Row("fault.exception_class", "__connect.errors.exception.class.name", TEXT),
+    _Row("fault.message", "__connect.errors.exception.message", TEXT),
+    _Row("fault.stacktrace", "__connect.errors.exception.stacktrace", TEXT),
+)
+_SPRING = (
+    _Row("source.topic", "kafka_dlt-original-topic", TEXT),
+    _Row("source.partition", "kafka_dlt-original-partition", JAVA_PARTITION),
+    _Row("source.offset", "kafka_dlt-original-offset", JAVA_OFFSET),
+    _Row("source.timestamp", "kafka_dlt-original-timestamp", JAVA_TIMESTAMP),
+    _Row("source.timestamp_kind", "kafka_dlt-original-timestamp-type", JAVA_TIMESTAMP_KIND),
+    _Row("group", "kafka_dlt-original-consumer-group", TEXT),
+    _Row("fault.exception_class", "kafka_dlt-exception-fqcn", TEXT),
+    _Row("fault.message", "kafka_dlt-exception-message", TEXT),
+    _Row("fault.stacktrace", "kafka_dlt-exception-stacktrace", TEXT),
+)
+_STREAMS = (
+    _Row("fault.exception_class", "__streams.errors.exception", TEXT),
+    _Row("fault.message", "__streams.errors.message", TEXT),
+    _Row("fault.stacktrace", "__streams.errors.stacktrace", TEXT),
+    _Row("source.topic", "__streams.errors.topic", TEXT),
+    _Row("source.partition", "__streams.errors.partition", PARTITION),
+    _Row("source.offset", "__streams.errors.offset", OFFSET),
+)
+# Written for readers of Connect's headers; the row of our own beside them says the same in full.
+_CONNECT_TOO = (
+    ("source.partition", "__connect.errors.task.id", PARTITION.write),
+    ("fault.kind", "__connect.errors.stage", write_stage),
+)
+# Spring's listener wraps what it was thrown: there, this is the class that somebody looks for.
+_SPRING_CAUSE = _Row("fault.cause", "kafka_dlt-exception-cause-fqcn", TEXT)
+_NEVER_WRITTEN = (
+    "kafka_dlt-key-exception-fqcn",
+    "kafka_dlt-key-exception-message",
+    "kafka_dlt-key-exception-stacktrace",
+)
+# A redrive finds these under one name, whatever the dialect.
+_ALWAYS = {"pipeline", "source.topic", "source.partition", "source.offset", "attempt"}
+
+# Of records that fail in one partition, in the same segment and with the same exception, these alone are their own.
+_OWN = ("source.offset", "source.timestamp", "fault.message", "fault.stacktrace", "fault.occurred_at")
+
+
+class _Writer(NamedTuple):
+    header: str
+    write: Callable[[Any], bytes]
+    detail_of: Callable[[DeadLetter], Any]
+    own: int | None
+    """Which of `_OWN` it writes."""
+
+
+def _writer(detail: str, header: str, write: Callable[[Any], bytes]) -> _Writer:
+    return _Writer(header, write, attrgetter(detail), _OWN.index(detail) if detail in _OWN else None)
+
+
+def _writers(rows: Iterable[_Row]) -> tuple[_Writer, ...]:
+    return tuple(_writer(detail, header, codec.write) for detail, header, codec in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The headers of one letter, into which others like it put what is their own."""
+
+    headers: list[Header]
+    gaps: tuple[tuple[int, str, Callable[[Any], bytes], int], ...]
+    """Where, and how, which of `_OWN` is written."""
+
+    def filled(self, offset: int, timestamp: int, fault: Fault) -> list[Header]:
+        message, stacktrace = bounded_texts(fault)
+        own = (offset, timestamp, message, stacktrace, fault.occurred_at)
+        headers = self.headers.copy()
+        for at, header, write, which in self.gaps:
+            headers[at] = (header, write(own[which]))
+        return headers
+
+
+_RETRIES_WRITERS = _writers([_RETRIES])
+_FIRST_WRITERS = _writers(_FIRST)
+_REDRIVE_WRITERS = _writers(row for row in _KPIPE if row.detail in _ALWAYS)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Writes the headers of a dead letter: what the dialect has a name for, then the rest in our own words."""
+
+    name: DeadLetterDialect
+    named: tuple[_Writer, ...]
+    rest: tuple[_Writer, ...]
+
+    def fault_headers(self, letter: DeadLetter) -> list[Header]:
+        """Everything about the fault, behind none of the record's own headers."""
+        headers = _written((*self.named, *self.rest), letter)
+        if letter.fault.retries:
+            headers += _written(_RETRIES_WRITERS, letter)
+        return headers + first_headers(letter)
+
+    def pattern(self, letter: DeadLetter) -> Pattern:
+        """For letters that are as this one, which has neither retries nor a first fault."""
+        writers = (*self.named, *self.rest)
+        gaps = ((at, each.header, each.write, each.own) for at, each in enumerate(writers) if each.own is not None)
+        return Pattern(_written(writers, letter), tuple(gaps))
+
+    def named_headers(self, letter: DeadLetter) -> list[Header]:
+        """Only what readers of this dialect look for, and what a redrive needs."""
+        return _written(self.named, letter) + redrive_headers(letter)
+
+
+def redrive_headers(letter: DeadLetter) -> list[Header]:
+    """What travels with every dead letter, however it is written."""
+    return _written(_REDRIVE_WRITERS, letter) + first_headers(letter)
+
+
+def first_headers(letter: DeadLetter) -> list[Header]:
+    return _written(_FIRST_WRITERS, letter) if letter.first else []
+
+
+def _written(writers: Iterable[_Writer], letter: DeadLetter) -> list[Header]:
+    return [(header, write(detail_of(letter))) for header, write, detail_of, _ in writers]
+
+
+def _dialect(
+    name: DeadLetterDialect,
+    rows: tuple[_Row, ...] = (),
+    too: tuple[tuple[str, str, Callable[[Any], bytes]], ...] = (),
+) -> Dialect:
+    has_name = {row.detail for row in rows} - _ALWAYS
+    return Dialect(
+        name,
+        named=(*_writers(rows), *(_writer(*each) for each in too)),
+        rest=_writers(row for row in _KPIPE if row.detail not in has_name),
+    )
+
+
+DIALECTS: Mapping[DeadLetterDialect, Dialect] = {
+    "kpipe": _dialect("kpipe"),
+    "connect": _dialect("connect", _CONNECT, _CONNECT_TOO),
+    "spring": _dialect("spring", _SPRING),
+    "streams": _dialect("streams", _STREAMS),
+}
+
+_ROWS: Mapping[DeadLetterDialect, tuple[_Row, ...]] = {
+    "kpipe": (*_KPIPE, _RETRIES, *_FIRST),
+    "connect": _CONNECT,
+    "spring": (*_SPRING, _SPRING_CAUSE),
+    "streams": _STREAMS,
+}
+READERS: Mapping[str, tuple[DeadLetterDialect, str, Callable[[bytes], Any]]] = {
+    row.header: (dialect, row.detail, row.codec.read) for dialect, rows in _ROWS.items() for row in rows
+}
+"""Header name to the dialect, the detail and how its bytes are read."""
+
+
+def _blocks() -> Iterator[tuple[str, ...]]:
+    retries, first = ([each.header for each in writers] for writers in (_RETRIES_WRITERS, _FIRST_WRITERS))
+    for dialect in DIALECTS.values():
+        always = [each.header for each in (*dialect.named, *dialect.rest)]
+        yield from (tuple(always + more) for more in ([], retries, first, retries + first))
+
+
+BLOCKS = frozenset(_blocks())
+"""What `Dialect.fault_headers` writes behind the record's own headers, by name. None is the end of another one."""
+
+
+def _redrive_blocks() -> Iterator[tuple[str, ...]]:
+    always, first = ([each.header for each in writers] for writers in (_REDRIVE_WRITERS, _FIRST_WRITERS))
+    for more in ([], first):
+        yield from (tuple(always + more + mark) for mark in ([], [FORMAT_HEADER]))
+
+
+REDRIVE_BLOCKS = frozenset(_redrive_blocks())
+"""What `redrive_headers` writes, by name, with the mark of an envelope behind it or without."""
+
+OUR_HEADERS = frozenset({FORMAT_HEADER, *(row.header for row in _ROWS["kpipe"])})
+FAULT_HEADERS = frozenset({*OUR_HEADERS, *READERS, *_NEVER_WRITTEN, *(header for _, header, _ in _CONNECT_TOO)})
+"""Names that dead letters use, in any dialect."""

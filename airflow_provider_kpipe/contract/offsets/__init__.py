@@ -1,0 +1,1 @@
+"""Offsets: limits, the ranges that they become, how far a range is complete, and origins."""

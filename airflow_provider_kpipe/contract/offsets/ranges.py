@@ -1,0 +1,60 @@
+"""Ranges: the offsets of one partition that a run reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from airflow_provider_kpipe.contract.offsets.completed import Spans
+from airflow_provider_kpipe.contract.offsets.origin import NO_ORIGIN, Origin
+
+# Kafka's own number for an epoch that nobody knows.
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRange:
+    """`[start, end)` of one partition, frozen, with the committed offset it was resolved against."""
+
+    partition: int
+    start: int
+    end: int
+    committed: int | None
+    cuts: tuple[int, ...] = ()
+    """Where it is cut into pieces that several tasks work on."""
+    done: Spans = ()
+    """Spans `[first, after)` above the start that an earlier run has completed."""
+    slot: int = 0
+    """Of a piece, where it stands among the pieces of its partition."""
+    origin: Origin = NO_ORIGIN
+    """Progress with another origin says nothing of this range."""
+    group_origin: Origin = NO_ORIGIN
+    """That of the runs that go on from the pipeline's group. Only within it is the group moved."""
+    leader_epoch: int = NO_EPOCH
+    """That of the partition's leader when the range was planned. It is stored with each offset of the range: a leader
+    that has lost records since says so when it is asked about the offset and the epoch."""
+
+    def __post_init__(self) -> None:
+        borders = (self.start, *self.cuts, self.end)
+        if self.cuts and any(later <= earlier for earlier, later in pairwise(borders)):
+            raise ValueError(f"partition {self.partition}: the cuts {self.cuts} do not lie in order within the range")
+        if any(len(span) != 2 for span in self.done):
+            raise ValueError(f"partition {self.partition}: done has {self.done}; a span is a first offset and an end")
+        if self.partition < 0 or self.start < 0:
+            raise ValueError(f"partition {self.partition}, start {self.start}: neither can be negative")
+        if self.end < self.start:
+            raise ValueError(f"partition {self.partition}: the end {self.end} lies before the start {self.start}")
+
+    def __len__(self) -> int:
+        """Offsets in the range: an upper bound of its records, since markers and compaction leave holes."""
+        return self.end - self.start
+
+    @property
+    def pieces(self) -> tuple[PartitionRange, ...]:
+        """What tasks work on: the range itself, where it is not cut."""
+        if not self.cuts:
+            return (self,)
+        borders = pairwise((self.start, *self.cuts, self.end))
+        return tuple(
+            replace(self, start=start, end=end, cuts=(), slot=slot) for slot, (start, end) in enumerate(borders)
+        )

@@ -1,0 +1,1 @@
+"""A pipeline as a user declares it, and the checks of each field."""

@@ -1,0 +1,1 @@
+"""Redrives: which dead letters go back, the ledger of those that have, and the result."""

@@ -1,0 +1,222 @@
+"""A redrive: which dead letters go back, where to, and what becomes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import ClassVar, Literal, TypeAlias, get_args
+
+from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
+from airflow_provider_kpipe.contract.documents import Document, OtherVersionError
+from airflow_provider_kpipe.contract.pipeline.declaration import (
+    LONGEST_TOPIC,
+    KafkaDeadLetter,
+    KafkaPipeline,
+    check_topic,
+)
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.progress import OWN_COUNTERS
+
+RedriveTarget: TypeAlias = Literal["source", "output"]
+Outcome: TypeAlias = Literal[
+    "redriven", "parked", "exhausted", "already_redriven", "duplicate", "elsewhere", "not_selected", "unreadable"
+]
+
+TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+COUNTERS: Mapping[Outcome, str] = {outcome: OWN_COUNTERS + outcome for outcome in OUTCOMES}
+"""Under which names a worker counts them, beside what segments count."""
+LEDGER_SUFFIX = ".redriven"
+
+
+class RedriveError(ValueError):
+    """A redrive is declared in a way that cannot work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which dead letters are meant. What is None makes no difference."""
+
+    pipeline: str | None = None
+    exception_class: str | None = None
+    """With its module or without."""
+    occurred_from: int | None = None
+    occurred_until: int | None = None
+    """Milliseconds since 1970; the fault occurred before this moment."""
+    record: Coordinates | None = None
+    """Where the record was read when it became a dead letter, for the first or for the last time."""
+
+    def covers(self, letter: DeadLetter, written_at: int) -> bool:
+        """`written_at` is the timestamp of the dead letter, for one that does not say when its fault occurred."""
+        if self.pipeline is not None and self.pipeline != letter.pipeline:
+            return False
+        if self.exception_class is not None and not _is_named(letter.fault.exception_class, self.exception_class):
+            return False
+        if self.record is not None and _place(self.record) not in _places(letter):
+            return False
+        if self.occurred_from is None and self.occurred_until is None:
+            return True
+        occurred = occurred_ms(letter.fault.occurred_at, written_at)
+        return (self.occurred_from is None or occurred >= self.occurred_from) and (
+            self.occurred_until is None or occurred < self.occurred_until
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Redrive(Document):
+    """What to do with the dead letters of a plan."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    target: RedriveTarget
+    selection: Selection
+    max_attempts: int | None
+    """A record that has become a dead letter so often is not tried again."""
+    parking_topic: str | None
+    ledger_topic: str
+    source_topic: str
+    """Where records go back to, if they came from there."""
+    each_letter: bool = False
+    """Also those of one record. Without it they count as one letter, and the others of them as duplicates."""
+
+    def __post_init__(self) -> None:
+        if self.max_attempts is not None and (type(self.max_attempts) is not int or self.max_attempts < 1):
+            raise RedriveError(f"max_attempts={self.max_attempts!r}: use a whole number from 1, or None for no cap")
+
+    def outcome_of(self, letter: DeadLetter | None, written_at: int, redriven: bool) -> Outcome:
+        """What becomes of a dead letter by itself; None is a message that is none, `redriven` what the ledger says."""
+        if letter is None:
+            return "unreadable"
+        if not self.selection.covers(letter, written_at):
+            return "not_selected"
+        if redriven:
+            return "already_redriven"
+        if self.target == "source" and home_of(letter, self.source_topic) is None:
+            return "elsewhere"
+        if self.max_attempts is not None and letter.attempt >= self.max_attempts:
+            return "parked" if self.parking_topic else "exhausted"
+        return "redriven"
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveOrder(Document):
+    """A redrive with its frozen ranges: the same on every try and after every clear."""
+
+    SCHEMA_VERSION: ClassVar[int] = 1
+
+    plan: Plan
+    redrive: Redrive
+
+
+def dead_letter_of(pipeline: KafkaPipeline) -> KafkaDeadLetter:
+    if pipeline.dead_letter is None:
+        raise RedriveError(f"pipeline {pipeline.name!r} has no dead_letter topic: there is nothing to redrive")
+    return pipeline.dead_letter
+
+
+def ledger_topic_of(pipeline: KafkaPipeline) -> str:
+    """Where it is written down which dead letters are redriven."""
+    ledger = dead_letter_of(pipeline).topic + LEDGER_SUFFIX
+    if len(ledger) > LONGEST_TOPIC:
+        raise RedriveError(f"the ledger topic {ledger!r} has more than {LONGEST_TOPIC} characters: shorten the topic's")
+    return ledger
+
+
+def redrive_group_of(dead_letter_topic: str) -> str:
+    """One for each dead-letter topic: transactional ids are made of it, so redrives of one topic fence each other."""
+    return f"kpipe.redrive.{dead_letter_topic}"
+
+
+def redriving(pipeline: KafkaPipeline) -> KafkaPipeline:
+    """The pipeline as a redrive runs it: on the cluster of its dead letters, and what faults again is one again."""
+    dead_letter_of(pipeline)
+    return replace(
+        pipeline,
+        source=replace(pipeline.source, conn_id=pipeline.destination_conn_id),
+        destination=replace(pipeline.destination, conn_id=None),
+        delivery="exactly_once",
+        on_fault="dead_letter",
+        max_dead_letters=None,
+        max_dead_letter_ratio=None,
+        # The ledger of a partition has one writer, and what is done is a prefix of it.
+        partitions=replace(
+            pipeline.partitions, execution_mode="preserve_partition_order", max_in_flight_per_partition=1
+        ),
+    )
+
+
+def check_redrive(pipeline: KafkaPipeline, target: str, parking_topic: str | None) -> None:
+    """Whether this pipeline's dead letters can go there."""
+    ledger = ledger_topic_of(pipeline)
+    if target not in TARGETS:
+        raise RedriveError(f"target={target!r}: use one of {', '.join(map(repr, TARGETS))}")
+    if target == "source" and pipeline.destination_conn_id != pipeline.source.conn_id:
+        raise RedriveError(
+            f"pipeline {pipeline.name!r} reads from connection {pipeline.source.conn_id!r} and has its dead letters on "
+            f"{pipeline.destination_conn_id!r}: a transaction covers one cluster only, so they cannot go back to the "
+            "source; use target='output'"
+        )
+    if parking_topic is not None:
+        check_topic(parking_topic, "parking")
+    if parking_topic in (ledger, pipeline.source.topic, *pipeline.written_topics):
+        raise RedriveError(
+            f"parking_topic={parking_topic!r} has another use in pipeline {pipeline.name!r}: name a topic of its own"
+        )
+
+
+def target_topic(pipeline: KafkaPipeline, redrive: Redrive) -> str:
+    """Where the records inside the dead letters go."""
+    return pipeline.source.topic if redrive.target == "source" else pipeline.destination.topic
+
+
+def written_topics(pipeline: KafkaPipeline, redrive: Redrive) -> tuple[str, ...]:
+    """The topics that a redrive writes to."""
+    parking = [redrive.parking_topic] if redrive.parking_topic else []
+    return (target_topic(pipeline, redrive), dead_letter_of(pipeline).topic, redrive.ledger_topic, *parking)
+
+
+def refused_letter(source_offset: int, error: OtherVersionError) -> str:
+    """Why a redrive goes no further than in front of this letter: it may be one that was chosen."""
+    return (
+        f"offset {source_offset}: the dead letter there cannot be read: {error}; what lies behind it can go back now, "
+        "with start_offsets in the form"
+    )
+
+
+def home_of(letter: DeadLetter, topic: str) -> int | None:
+    """The partition of a topic that the record was in; None for a record that came from elsewhere."""
+    for place in (letter.source, letter.first):
+        if place is not None and place.topic == topic:
+            return place.partition
+    return None
+
+
+def restored_timestamp(letter: DeadLetter, written_at: int) -> int:
+    """The timestamp with which the record inside goes back; `written_at` is that of the dead letter."""
+    return written_at if letter.source.timestamp < 0 else letter.source.timestamp
+
+
+def occurred_ms(occurred_at: str, otherwise: int) -> int:
+    """When a fault occurred, in milliseconds since 1970."""
+    try:
+        moment = datetime.fromisoformat(occurred_at)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+        return round(aware.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return otherwise
+
+
+def _is_named(exception_class: str, name: str) -> bool:
+    return name in (exception_class, exception_class.rpartition(".")[2])
+
+
+def _place(at: Coordinates) -> tuple[str, int, int]:
+    return at.topic, at.partition, at.offset
+
+
+def _places(letter: DeadLetter) -> list[tuple[str, int, int]]:
+    found = [_place(letter.source)]
+    if letter.first is not None:
+        found.append((letter.first.topic, letter.first.partition, letter.first.offset))
+    return found

@@ -1,0 +1,1 @@
+"""Forms: what a person fills in when starting a DAG run, checked field by field."""
