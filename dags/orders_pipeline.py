@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import json
 
-from airflow_provider_kpipe import (
-    KafkaDeadLetter,
-    KafkaDestination,
-    KafkaPipeline,
-    KafkaSource,
-    Record,
-    SegmentContext,
-)
+from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, Record, SegmentContext
 
 orders = KafkaPipeline(
     name="orders",

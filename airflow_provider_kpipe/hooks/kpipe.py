@@ -9,8 +9,8 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
-from airflow_provider_kpipe.kafka.client_config import client_settings, secrets_of
-from airflow_provider_kpipe.kafka.registry_config import registry_secrets, registry_settings
+from airflow_provider_kpipe.kafka.connection import client_settings, secrets_of
+from airflow_provider_kpipe.kafka.registry_connection import registry_secrets, registry_settings
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection

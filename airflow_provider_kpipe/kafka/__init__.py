@@ -1,1 +1,1 @@
-"""The only rooms that talk to Kafka from Airflow's side."""
+"""Clients of Kafka on Airflow's side: they ask, bound and name errors, and decide nothing."""

@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from airflow_provider_kpipe.contract.kafka_names import READER_GROUP
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.kafka.bounds import let_go
+from airflow_provider_kpipe.kafka.broker_errors import needing, passes
 from airflow_provider_kpipe.kafka.cluster import Cluster
-from airflow_provider_kpipe.kafka.refusals import needing, passes
 
 READ_RECORDS = 10_000
 READ_SECONDS = 0.1

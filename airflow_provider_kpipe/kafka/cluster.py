@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KpipeError
 from airflow_provider_kpipe.kafka.ailments import Ailments
 from airflow_provider_kpipe.kafka.bounds import let_go, result_within
-from airflow_provider_kpipe.kafka.refusals import failure_of, passes
+from airflow_provider_kpipe.kafka.broker_errors import failure_of, passes
 
 log = logging.getLogger(__name__)
 K = TypeVar("K", bound=Hashable)

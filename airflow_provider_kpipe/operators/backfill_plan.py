@@ -9,9 +9,9 @@ from airflow.sdk import Param
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.forms.backfill import FIELDS, BackfillRequest, check_start
-from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.operators.forms import filled_in, start_of_form, with_fixed
+from airflow_provider_kpipe.forms.params import filled_in, start_of_form, with_fixed
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator
+from airflow_provider_kpipe.planning.ranges import Wishes
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.progress.checkpoint import (
     CHECKPOINT_KEY,
@@ -17,10 +18,9 @@ from airflow_provider_kpipe.contract.progress.checkpoint import (
     CommittedOffsets,
 )
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.committer import publish
-from airflow_provider_kpipe.operators.failures import failing_for_good
-from airflow_provider_kpipe.operators.frozen import record, recorded
-from airflow_provider_kpipe.operators.handover import last_committed, push, read_plan
+from airflow_provider_kpipe.task_runtime.errors import failing_for_good
+from airflow_provider_kpipe.task_runtime.frozen_state import record, recorded
+from airflow_provider_kpipe.task_runtime.plan_xcom import last_committed, push, read_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

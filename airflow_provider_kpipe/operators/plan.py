@@ -12,16 +12,16 @@ from airflow.sdk import BaseOperator
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.letter_room import check_letter_room
-from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
-from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.kafka.planning import make_plan
-from airflow_provider_kpipe.kafka.retention import check_retention
-from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
-from airflow_provider_kpipe.operators.frozen import frozen
-from airflow_provider_kpipe.operators.handover import last_committed, run_key_of
 from airflow_provider_kpipe.operators.wishes import check_interval, is_backfill, of_interval, wishes_of
-from airflow_provider_kpipe.rendered import is_template
+from airflow_provider_kpipe.planning.letter_room import check_letter_room
+from airflow_provider_kpipe.planning.make_plan import make_plan
+from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
+from airflow_provider_kpipe.planning.ranges import Wishes
+from airflow_provider_kpipe.planning.retention import check_retention
+from airflow_provider_kpipe.task_runtime.errors import failing_for_good, first_contact
+from airflow_provider_kpipe.task_runtime.frozen_state import frozen
+from airflow_provider_kpipe.task_runtime.plan_xcom import last_committed, run_key_of
+from airflow_provider_kpipe.task_runtime.templates import is_template
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

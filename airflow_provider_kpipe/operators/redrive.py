@@ -22,20 +22,20 @@ from airflow_provider_kpipe.contract.redrive.redrive import (
 )
 from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.forms.fields import number_from_one
+from airflow_provider_kpipe.forms.params import filled_in, start_of_form, with_fixed
 from airflow_provider_kpipe.forms.redrive import FIELDS, RedriveRequest, check_start, target_of
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.plan_check import check_of_redrive
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
-from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
-from airflow_provider_kpipe.kafka.redrive_preview import preview
-from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
-from airflow_provider_kpipe.kafka.redrive_selection import check_selection
-from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
-from airflow_provider_kpipe.operators.forms import filled_in, start_of_form, with_fixed
-from airflow_provider_kpipe.operators.frozen import frozen, record, recorded
-from airflow_provider_kpipe.operators.handover import push, run_key_of
-from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
+from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY, SparkJobOperator
+from airflow_provider_kpipe.planning.plan_check import check_of_redrive
+from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
+from airflow_provider_kpipe.redriving.planning import check_redrive_topics, make_redrive_plan
+from airflow_provider_kpipe.redriving.preview import preview
+from airflow_provider_kpipe.redriving.retention import check_redrive_retention
+from airflow_provider_kpipe.redriving.selection import check_selection
+from airflow_provider_kpipe.task_runtime.errors import failing_for_good, first_contact
+from airflow_provider_kpipe.task_runtime.frozen_state import frozen, record, recorded
+from airflow_provider_kpipe.task_runtime.plan_xcom import push, run_key_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

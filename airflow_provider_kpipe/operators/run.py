@@ -10,10 +10,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
-from airflow_provider_kpipe.operators.failures import failing_for_good
-from airflow_provider_kpipe.operators.frozen import record, recorded
-from airflow_provider_kpipe.operators.handover import push, read_plan
-from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY, SparkJobOperator
+from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY, SparkJobOperator
+from airflow_provider_kpipe.task_runtime.errors import failing_for_good
+from airflow_provider_kpipe.task_runtime.frozen_state import record, recorded
+from airflow_provider_kpipe.task_runtime.plan_xcom import push, read_plan
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_kpipe.contract.offsets.limits import At, OffsetLimit, parse_limit
 from airflow_provider_kpipe.contract.offsets.windows import INTERVALS, shown
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.rendered import rendered, whole_number, whole_numbers
+from airflow_provider_kpipe.planning.ranges import Wishes
+from airflow_provider_kpipe.task_runtime.templates import rendered, whole_number, whole_numbers
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

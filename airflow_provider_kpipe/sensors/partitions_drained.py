@@ -10,16 +10,16 @@ from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk import conf as airflow_conf
 from airflow.sdk.exceptions import AirflowFailException
 
+from airflow_provider_kpipe.checkpointing.draining import PartitionDrain, look, summary
 from airflow_provider_kpipe.contract.offsets.limits import parse_limit
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, check_pipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError, UnreachableError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.draining import PartitionDrain, look, summary
-from airflow_provider_kpipe.operators.failures import failing_for_good, first_contact
-from airflow_provider_kpipe.operators.handover import read_plan
-from airflow_provider_kpipe.rendered import is_template, rendered, whole_numbers
+from airflow_provider_kpipe.task_runtime.errors import failing_for_good, first_contact
+from airflow_provider_kpipe.task_runtime.plan_xcom import read_plan
+from airflow_provider_kpipe.task_runtime.templates import is_template, rendered, whole_numbers
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_kpipe.checkpointing.draining import summary
+from airflow_provider_kpipe.checkpointing.looking import GateLooks
 from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.kafka.draining import summary
-from airflow_provider_kpipe.kafka.looking import GateLooks
 
 
 class PartitionsDrainedTrigger(BaseTrigger):

@@ -18,8 +18,8 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaPipeline,
     KafkaSource,
 )
-from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.kafka.planning import make_plan
+from airflow_provider_kpipe.planning.make_plan import make_plan
+from airflow_provider_kpipe.planning.ranges import Wishes
 from airflow_provider_kpipe.spark.application import application_file, write_engine_archive
 from airflow_provider_kpipe.spark.environment import submit_environment
 from airflow_provider_kpipe.spark.properties import (

@@ -17,11 +17,11 @@ from pipelines import Bench
 from secure import SecureBroker, make_certificates
 from topics import commit, fill, numbered
 
+from airflow_provider_kpipe.checkpointing import looking
+from airflow_provider_kpipe.checkpointing.draining import look_at
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError
-from airflow_provider_kpipe.kafka import looking
 from airflow_provider_kpipe.kafka.cluster import Cluster
-from airflow_provider_kpipe.kafka.draining import look_at
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.ports import free_ports

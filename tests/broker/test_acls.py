@@ -17,16 +17,16 @@ from topics import are_held_back, fill, numbered
 from workers import abandoned
 
 from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.offsets.limits import Earliest, Explicit, Latest
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.exceptions import KpipeError
-from airflow_provider_kpipe.kafka import planner
-from airflow_provider_kpipe.kafka.draining import look
-from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
-from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from airflow_provider_kpipe.planning import ranges as planner
+from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
+from airflow_provider_kpipe.redriving.planning import check_redrive_topics
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
 

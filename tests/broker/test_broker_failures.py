@@ -23,7 +23,7 @@ from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import KafkaSettings, pack
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaSource
-from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.record import SourceMessage
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.assignment.assignment import Lanes

@@ -14,6 +14,8 @@ from pipelines import Bench
 from redrives import order
 from topics import fill, numbered
 
+from airflow_provider_kpipe.checkpointing import committer
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -21,32 +23,24 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.contract.redrive.redrive import Selection
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
-from airflow_provider_kpipe.kafka import (
-    bounded_reader,
-    bounds,
-    committer,
-    offset_transaction,
-    open_transactions,
-    sequence,
-    topic_limits,
-)
+from airflow_provider_kpipe.kafka import bounded_reader, bounds, open_transactions, topic_limits
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.cluster import Cluster
-from airflow_provider_kpipe.kafka.draining import look
-from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
-from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics, make_redrive_plan
-from airflow_provider_kpipe.kafka.redrive_preview import preview
-from airflow_provider_kpipe.kafka.redrive_selection import check_selection
-from airflow_provider_kpipe.kafka.sequence import draw_number
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
-from airflow_provider_kpipe.kafka.truncation import truncated
+from airflow_provider_kpipe.planning.truncation import truncated
+from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
+from airflow_provider_kpipe.redriving.planning import check_redrive_topics, make_redrive_plan
+from airflow_provider_kpipe.redriving.preview import preview
+from airflow_provider_kpipe.redriving.selection import check_selection
+from airflow_provider_kpipe.running.job_run import JobRun
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.spark.job_run import JobRun
 from airflow_provider_kpipe.spark.submission import Submission
+from airflow_provider_kpipe.transactions import offset_transaction, sequence
+from airflow_provider_kpipe.transactions.left_open import end_open_transactions
+from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
+from airflow_provider_kpipe.transactions.sequence import draw_number
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ from jobs import wait_for
 from pipelines import Bench
 from topics import Sent, commit, commits, committed, fill, numbered
 
+from airflow_provider_kpipe.checkpointing import committer
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
-from airflow_provider_kpipe.kafka import committer
-from airflow_provider_kpipe.kafka.draining import look
-from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
+from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
 
 
 @pytest.fixture

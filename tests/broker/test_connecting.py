@@ -28,14 +28,15 @@ from airflow_provider_kpipe.contract.connecting import CONNECTING, connecting
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import KpipeError
-from airflow_provider_kpipe.kafka import offset_transaction, planner, sequence
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.sequence import draw_number
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions
-from airflow_provider_kpipe.kafka.truncation import truncated
+from airflow_provider_kpipe.planning import ranges as planner
+from airflow_provider_kpipe.planning.truncation import truncated
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from airflow_provider_kpipe.transactions import offset_transaction, sequence
+from airflow_provider_kpipe.transactions.left_open import end_open_transactions
+from airflow_provider_kpipe.transactions.sequence import draw_number
 from kpipe_engine.client_settings import consumer_settings, log_error, reader_of
 from kpipe_engine.reading.held_offsets import held_offsets
 from kpipe_engine.reading.lone_fetch import fetch_alone

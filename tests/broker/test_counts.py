@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.checkpoint import Checkpoint
-from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

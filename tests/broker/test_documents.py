@@ -23,7 +23,7 @@ from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTE
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.redrive.redrive import Selection
-from airflow_provider_kpipe.kafka.redrive_selection import check_selection
+from airflow_provider_kpipe.redriving.selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

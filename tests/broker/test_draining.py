@@ -9,9 +9,9 @@ from confluent_kafka.admin import AdminClient
 from pipelines import Bench
 from topics import Sent, commit, fill
 
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

@@ -13,9 +13,9 @@ from pipelines import Bench
 from redrives import await_committed
 from topics import committed, fill, numbered, read_all
 
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.offsets.limits import Latest
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
-from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

@@ -15,8 +15,8 @@ from topics import Seen, Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.client_settings import QUEUE_KBYTES
 from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK as PARTITIONS

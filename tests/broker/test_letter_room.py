@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import FirstFault,
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
 from airflow_provider_kpipe.contract.faults.fault import FailedTry
-from airflow_provider_kpipe.kafka.letter_room import STORY_BYTES, check_letter_room, letter_bytes
+from airflow_provider_kpipe.planning.letter_room import STORY_BYTES, check_letter_room, letter_bytes
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 LARGEST = 2_000_000

@@ -27,7 +27,7 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker

@@ -10,8 +10,8 @@ from pipelines import Bench
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaSource, PartitionScaling
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive, Selection, ledger_topic_of
 from airflow_provider_kpipe.exceptions import UnknownTopicError
-from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
-from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
+from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
+from airflow_provider_kpipe.redriving.planning import check_redrive_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

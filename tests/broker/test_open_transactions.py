@@ -10,14 +10,14 @@ from ends import ended
 from pipelines import Bench
 from topics import fill, numbered
 
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import HeldUpError
 from airflow_provider_kpipe.kafka.cluster import Cluster
-from airflow_provider_kpipe.kafka.draining import look
-from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
-from airflow_provider_kpipe.kafka.truncation import truncated
+from airflow_provider_kpipe.planning.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from airflow_provider_kpipe.contract.offsets.limits import Earliest, Explicit
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
-from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.assignment import claiming as ownership
 from kpipe_engine.supervision.spark_task import claim_what_is_cut

@@ -11,13 +11,13 @@ from job_runs import job_run, without_spark
 from pipelines import Bench
 from topics import committed, fill, numbered
 
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import StalePlanError
-from airflow_provider_kpipe.kafka.draining import look
-from airflow_provider_kpipe.kafka.plan_check import check_in_log
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.planning.plan_check import check_in_log
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

@@ -13,10 +13,10 @@ from airflow_provider_kpipe import KafkaDestination
 from airflow_provider_kpipe.contract.offsets.limits import At, Explicit
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive, Selection, ledger_topic_of
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError
-from airflow_provider_kpipe.kafka.needed_topics import check_needed_topics
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
-from airflow_provider_kpipe.kafka.redrive_planning import check_redrive_topics
 from airflow_provider_kpipe.kafka.topic_limits import fit_to_topics
+from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
+from airflow_provider_kpipe.redriving.planning import check_redrive_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
 

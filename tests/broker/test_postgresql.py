@@ -17,8 +17,8 @@ from topics import Sent, fill
 
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_raw
-from airflow_provider_kpipe.operators.handover import push
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.task_runtime.plan_xcom import push
 
 STRANGE = "\x00\x1b[31m\u202e"
 

@@ -12,10 +12,10 @@ from gated import SEGMENT, gated, in_the_middle
 from pipelines import Bench
 from topics import committed, fill, numbered, read_all
 
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import StalePlanError
-from airflow_provider_kpipe.kafka.draining import look
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.assignment import last_words
 from kpipe_engine.reading import planned_topic

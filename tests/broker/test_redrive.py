@@ -19,7 +19,7 @@ from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Redriven
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.redrive_preview import preview
+from airflow_provider_kpipe.redriving.preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.redrive.ledger import Ledger

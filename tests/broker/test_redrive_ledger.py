@@ -13,7 +13,7 @@ from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.kafka import bounded_reader
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
+from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
 

@@ -17,8 +17,8 @@ from topics import Sent, change_topic, fill, read_all
 
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveError
-from airflow_provider_kpipe.kafka import redrive_retention
-from airflow_provider_kpipe.kafka.redrive_retention import check_redrive_retention
+from airflow_provider_kpipe.redriving import retention as redrive_retention
+from airflow_provider_kpipe.redriving.retention import check_redrive_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 HOUR = 3_600_000

@@ -12,7 +12,7 @@ from topics import Sent, fill, numbered
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveError
-from airflow_provider_kpipe.kafka.redrive_selection import check_selection
+from airflow_provider_kpipe.redriving.selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 

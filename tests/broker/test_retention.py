@@ -15,7 +15,7 @@ from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.retention import check_retention
+from airflow_provider_kpipe.planning.retention import check_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 
 HOUR = 3_600_000

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pipelines import Bench
 
-from airflow_provider_kpipe.kafka.sequence import draw_number
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.transactions.sequence import draw_number
 
 
 def test_each_number_is_higher_than_all_before_it(broker: SandboxBroker) -> None:

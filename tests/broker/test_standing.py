@@ -15,17 +15,18 @@ from pipelines import Bench
 from topics import Sent, commit, committed, fill, fill_in_transactions, held, hold, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDestination, PartitionScaling
+from airflow_provider_kpipe.checkpointing import committer
+from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of, progress_group_of, sequence_group_of
 from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Earliest, Explicit
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import CommitError, GroupMovedError, PlanError, StalePlanError
-from airflow_provider_kpipe.kafka import committer, planner
-from airflow_provider_kpipe.kafka.draining import look
-from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
+from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
 
 LATEST = Committed("latest")
 

@@ -16,7 +16,7 @@ from topics import Seen, Sent, committed, fill, read_all
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 
 RECORDS, PARTITIONS = 4_000, 4

@@ -12,12 +12,13 @@ from topics import are_held_back, fill, numbered, read_all
 from workers import abandoned
 
 from airflow_provider_kpipe import PartitionScaling
+from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.kafka import planner, transactions
-from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.transactions import end_open_transactions, end_what_is_left_open
+from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from airflow_provider_kpipe.transactions import left_open as transactions
+from airflow_provider_kpipe.transactions.left_open import end_open_transactions, end_what_is_left_open
 from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker
 

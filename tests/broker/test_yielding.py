@@ -18,7 +18,7 @@ from workers import Working
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.pipeline.scaling import RebalanceMode
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import stop_signal as yielding
 from kpipe_engine.stop_signal import ListeningOrders, YieldOrders

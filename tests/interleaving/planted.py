@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_kpipe.checkpointing import committer
 from airflow_provider_kpipe.contract.offsets.origin import Origin
 from airflow_provider_kpipe.contract.progress import publishing, resuming
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.kafka import committer, facts
+from airflow_provider_kpipe.planning import facts
 from kpipe_engine.assignment import claiming as ownership
 from kpipe_engine.assignment.claiming import Ownership, Positions
 from kpipe_engine.assignment.range_state import Lane

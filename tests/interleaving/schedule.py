@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from airflow_provider_kpipe.kafka import committer, planner
+from airflow_provider_kpipe.checkpointing import committer
+from airflow_provider_kpipe.planning import ranges as planner
 from kpipe_engine import chunk_retry as recovery
 from tests.interleaving.drain import drain
 from tests.interleaving.drawn import draw_pipeline

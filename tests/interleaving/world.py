@@ -14,6 +14,7 @@ from confluent_kafka.cimpl import NewPartitions
 from pipelines import Bench, earlier
 from topics import Sent
 
+from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.limits import Committed, Earliest, Explicit, Latest
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -21,12 +22,11 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
-from airflow_provider_kpipe.kafka.attempts import begin_attempt
-from airflow_provider_kpipe.kafka.committer import publish
-from airflow_provider_kpipe.kafka.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
-from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
+from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
+from airflow_provider_kpipe.redriving.planning import make_redrive_plan
+from airflow_provider_kpipe.running.attempts import begin_attempt
+from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
 from kpipe_engine.errors import PartitionStoppedError, reason_of
 from kpipe_engine.stop_signal import YieldOrders
 from kpipe_engine.wiring import build_worker

@@ -10,7 +10,7 @@ from unittest.mock import patch
 from pipelines import Bench
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.spark.job_run import JobRun
+from airflow_provider_kpipe.running.job_run import JobRun
 from airflow_provider_kpipe.spark.submission import Submission
 
 

@@ -19,7 +19,7 @@ from pipelines import Bench
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
+from airflow_provider_kpipe.transactions.left_open import end_what_is_left_open
 
 KIT = Path(__file__).parent
 # A job that is not through by then never will be.

@@ -10,15 +10,15 @@ from itertools import count
 from typing import Any
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
+from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.checkpoint import Checkpoint
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive, redriving
-from airflow_provider_kpipe.kafka.attempts import begin_attempt
-from airflow_provider_kpipe.kafka.committer import publish
-from airflow_provider_kpipe.kafka.planner import Wishes
-from airflow_provider_kpipe.kafka.planning import make_plan
+from airflow_provider_kpipe.planning.make_plan import make_plan
+from airflow_provider_kpipe.planning.ranges import Wishes
+from airflow_provider_kpipe.running.attempts import begin_attempt
 from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.stop_signal import YieldOrders

@@ -25,9 +25,9 @@ from airflow_provider_kpipe.contract.redrive.redrive import (
 )
 from airflow_provider_kpipe.contract.redrive.result import RedriveResult
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.redrive_ledger import ensure_ledger
-from airflow_provider_kpipe.kafka.redrive_planning import make_redrive_plan
-from airflow_provider_kpipe.kafka.redrive_preview import preview
+from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
+from airflow_provider_kpipe.redriving.planning import make_redrive_plan
+from airflow_provider_kpipe.redriving.preview import preview
 from kpipe_engine.partition_worker import PartitionWorker
 
 

@@ -27,8 +27,9 @@ from airflow_provider_kpipe.contract.progress.publishing import MovedError, is_u
 from airflow_provider_kpipe.contract.progress.resuming import committed_beyond, is_superseded, progress_of, take_on
 from airflow_provider_kpipe.contract.progress.standing import Held, Stored, standing_of
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka import planning, truncation
-from airflow_provider_kpipe.kafka.planner import Snapshot, Wishes, plan_ranges
+from airflow_provider_kpipe.planning import make_plan as planning
+from airflow_provider_kpipe.planning import truncation
+from airflow_provider_kpipe.planning.ranges import Snapshot, Wishes, plan_ranges
 
 MEDDLING = ("delete_the_group", "forget_progress", "delete_records", "recreate_the_topic")
 MOST_PARTITIONS = 2

@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.contract.progress.publishing import Target
 from airflow_provider_kpipe.contract.progress.standing import Facts, Held, Stored
-from airflow_provider_kpipe.kafka.planner import Snapshot
+from airflow_provider_kpipe.planning.ranges import Snapshot
 
 LIVE = "orders"
 Asked: TypeAlias = Mapping[int, tuple[int, int]]

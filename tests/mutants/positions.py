@@ -7,8 +7,8 @@ from tests.mutants.mutation import ENGINE, PACKAGE, Mutation
 STANDING = f"{PACKAGE}/contract/progress/standing.py"
 RESUMING = f"{PACKAGE}/contract/progress/resuming.py"
 PUBLISHING = f"{PACKAGE}/contract/progress/publishing.py"
-PLANNER = f"{PACKAGE}/kafka/planner.py"
-COMMITTER = f"{PACKAGE}/kafka/committer.py"
+PLANNER = f"{PACKAGE}/planning/ranges.py"
+COMMITTER = f"{PACKAGE}/checkpointing/committer.py"
 DRAIN_TARGET = f"{PACKAGE}/contract/progress/drain_target.py"
 OWNERSHIP = f"{ENGINE}/assignment/claiming.py"
 
@@ -16,7 +16,7 @@ MACHINE = "tests/unit/contract/test_standing_machine.py"
 PURE = "tests/unit/contract/progress/test_standing.py"
 RESUMED = "tests/unit/contract/progress/test_resuming.py"
 PUBLISHED = "tests/unit/contract/progress/test_publishing.py"
-PLANNED = "tests/unit/kafka/test_planner.py"
+PLANNED = "tests/unit/planning/test_ranges.py"
 COMMITTED = "tests/broker/test_committer.py"
 TAKEN_ON = "tests/broker/test_ownership.py"
 IN_PIECES = "tests/broker/test_pieces.py"
@@ -166,14 +166,14 @@ MUTATIONS = (
     ),
     Mutation(
         "attempt: what is forgotten is taken for what was never begun",
-        f"{PACKAGE}/kafka/attempts.py",
+        f"{PACKAGE}/running/attempts.py",
         "        _check_remembered(positions, plan, further)\n",
         "",
         "tests/broker/test_standing.py -k everything_is_forgotten",
     ),
     Mutation(
         "attempt: a run of which all is known is refused as forgotten",
-        f"{PACKAGE}/kafka/attempts.py",
+        f"{PACKAGE}/running/attempts.py",
         "    if unknown:\n",
         "    if slots:\n",
         "tests/broker/test_standing.py -k number_alone",
@@ -336,21 +336,21 @@ MUTATIONS = (
     ),
     Mutation(
         "offset transaction: what was gathered is dropped",
-        f"{PACKAGE}/kafka/offset_transaction.py",
+        f"{PACKAGE}/transactions/offset_transaction.py",
         "within(ANSWER_SECONDS, self._producer.commit_transaction)",
         "within(ANSWER_SECONDS, self._producer.abort_transaction)",
         COMMITTED,
     ),
     Mutation(
         "sequence: a number is drawn twice",
-        f"{PACKAGE}/kafka/sequence.py",
+        f"{PACKAGE}/transactions/sequence.py",
         "number = max(held.offset, above, 0) + 1",
         "number = max(held.offset, above, 1)",
         "tests/broker/test_sequence.py",
     ),
     Mutation(
         "sequence: one below what is known already is drawn",
-        f"{PACKAGE}/kafka/sequence.py",
+        f"{PACKAGE}/transactions/sequence.py",
         "number = max(held.offset, above, 0) + 1",
         "number = max(held.offset, 0) + 1",
         "tests/broker/test_sequence.py",
@@ -379,7 +379,7 @@ MUTATIONS = (
     ),
     Mutation(
         "gate: a plan of a topic that is gone is waited for",
-        f"{PACKAGE}/kafka/draining.py",
+        f"{PACKAGE}/checkpointing/draining.py",
         'if target.topic_id not in ("", topic.id):',
         "if not topic.id:",
         "tests/broker/test_standing.py -k opens_no_gate",

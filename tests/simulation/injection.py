@@ -25,14 +25,14 @@ from tests.simulation.threads import THREADING, Executor, Future, wait_for_answe
 
 PRODUCT = ("kpipe_engine", "airflow_provider_kpipe")
 ENTRANCES = (
-    "airflow_provider_kpipe.kafka.attempts",
-    "airflow_provider_kpipe.kafka.committer",
-    "airflow_provider_kpipe.kafka.planning",
-    "airflow_provider_kpipe.kafka.redrive_planning",
-    "airflow_provider_kpipe.kafka.redrive_ledger",
-    "airflow_provider_kpipe.kafka.stop_requests",
-    "airflow_provider_kpipe.kafka.transactions",
-    "airflow_provider_kpipe.kafka.truncation",
+    "airflow_provider_kpipe.running.attempts",
+    "airflow_provider_kpipe.checkpointing.committer",
+    "airflow_provider_kpipe.planning.make_plan",
+    "airflow_provider_kpipe.redriving.planning",
+    "airflow_provider_kpipe.redriving.ledger_topic",
+    "airflow_provider_kpipe.running.stop_requests",
+    "airflow_provider_kpipe.transactions.left_open",
+    "airflow_provider_kpipe.planning.truncation",
     "kpipe_engine.processing.runners",
     "kpipe_engine.partition_worker",
     "kpipe_engine.stop_signal",
@@ -62,7 +62,7 @@ def inject() -> None:
         _replace(name, threading=THREADING)
     _replace("airflow_provider_kpipe.kafka.bounds", Future=Future)
     _replace("airflow_provider_kpipe.kafka.cluster", wait=wait_for_answers)
-    _replace("airflow_provider_kpipe.kafka.transactions", ThreadPoolExecutor=Executor)
+    _replace("airflow_provider_kpipe.transactions.left_open", ThreadPoolExecutor=Executor)
     _replace(
         "kpipe_engine.processing.runners",
         ThreadPoolExecutor=Executor,

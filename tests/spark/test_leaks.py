@@ -25,7 +25,7 @@ from airflow_provider_kpipe.contract.job import Job, pack
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.ports import free_ports
 

@@ -20,7 +20,7 @@ from topics import Sent, committed, fill, numbered, read_all
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
+from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.spark.application import spark_jobs_folder
 

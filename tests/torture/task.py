@@ -21,12 +21,12 @@ from typing import Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
-from airflow_provider_kpipe.kafka import planner
 from airflow_provider_kpipe.operators import plan, redrive
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.operators.run import KpipeRunOperator
+from airflow_provider_kpipe.planning import ranges as planner
 from tests.torture.files import DagRunFiles, TaskInstance, TaskState, read, write
 
 PR_SET_PDEATHSIG = 1

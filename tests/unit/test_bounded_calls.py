@@ -10,8 +10,11 @@ import confluent_kafka
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-ASKING = CHECKOUT / "airflow_provider_kpipe" / "kafka"
-ROOMS = [CHECKOUT / "spark_jobs" / "kpipe_engine", ASKING]
+ASKING = [
+    CHECKOUT / "airflow_provider_kpipe" / room
+    for room in ("kafka", "transactions", "planning", "checkpointing", "redriving", "running")
+]
+ROOMS = [CHECKOUT / "spark_jobs" / "kpipe_engine", *ASKING]
 
 CLIENTS = {"Producer", "Consumer", "AdminClient"}
 # Clients go by these names, so that a call to one is known when it is read.
@@ -157,7 +160,9 @@ def unbounded_futures(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("file", sorted(ASKING.rglob("*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file", sorted(file for room in ASKING for file in room.rglob("*.py")), ids=lambda file: file.name
+)
 def test_no_future_is_waited_for_without_an_end(file: Path) -> None:
     assert unbounded_futures(file.read_text()) == []
 

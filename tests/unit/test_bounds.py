@@ -31,40 +31,51 @@ BOUNDS = [
     "kpipe_engine.supervision.silence.ASK_SECONDS",
     "airflow_provider_kpipe.kafka.cluster.ANSWER_SECONDS",
     "airflow_provider_kpipe.kafka.open_transactions.NAMING_SECONDS",
-    "airflow_provider_kpipe.kafka.sequence.ANSWER_SECONDS",
-    "airflow_provider_kpipe.kafka.offset_transaction.ANSWER_SECONDS",
-    "airflow_provider_kpipe.kafka.transactions.END_SECONDS",
+    "airflow_provider_kpipe.transactions.sequence.ANSWER_SECONDS",
+    "airflow_provider_kpipe.transactions.offset_transaction.ANSWER_SECONDS",
+    "airflow_provider_kpipe.transactions.left_open.END_SECONDS",
     "airflow_provider_kpipe.kafka.bounded_reader.STALL_SECONDS",
-    "airflow_provider_kpipe.kafka.redrive_ledger.ANSWER_SECONDS",
+    "airflow_provider_kpipe.redriving.ledger_topic.ANSWER_SECONDS",
     "airflow_provider_kpipe.kafka.topic_limits.ANSWER_SECONDS",
-    "airflow_provider_kpipe.kafka.draining.LOOK_SECONDS",
-    "airflow_provider_kpipe.spark.progress_log.STOP_SECONDS",
-    "airflow_provider_kpipe.spark.job_run.YIELD_ON_KILL_SECONDS",
-    "airflow_provider_kpipe.spark.job_run.END_TRANSACTIONS_ON_KILL_SECONDS",
+    "airflow_provider_kpipe.checkpointing.draining.LOOK_SECONDS",
+    "airflow_provider_kpipe.running.progress_log.STOP_SECONDS",
+    "airflow_provider_kpipe.running.job_run.YIELD_ON_KILL_SECONDS",
+    "airflow_provider_kpipe.running.job_run.END_TRANSACTIONS_ON_KILL_SECONDS",
     "airflow_provider_kpipe.kafka.bounds.CLOSE_SECONDS",
 ]
+WAITING_ROOMS = ("kafka", "transactions", "planning", "checkpointing", "redriving", "spark", "running")
 # Nobody waits for an answer of Kafka's so long, or not more than once: it is asked again after so many seconds.
 NO_BOUNDS = {
-    *(
-        "acknowledgements.FLUSH_SECONDS",
-        "acknowledgements.FULL_QUEUE_SECONDS",
-        "admission.LOOK_SECONDS",
-        "admission.PATIENCE_SECONDS",
-    ),
-    *("bounded_reader.READ_SECONDS", "cluster.FIRST_PAUSE_SECONDS"),
-    *("cluster.LONGEST_PAUSE_SECONDS", "cluster.LOOK_SECONDS", "crews.LOOK_SECONDS", "executors.LOOK_SECONDS"),
-    *(
-        "executors.SETTLED_SECONDS",
-        "held_offsets.AGAIN_SECONDS",
-        "held_offsets.FIRST_WAIT_SECONDS",
-        "job_run.LOOK_SECONDS",
-        "lone_fetch.LOOK_SECONDS",
-    ),
-    *("partition_worker.LONGEST_REST_SECONDS", "private_folder.BEING_MADE_SECONDS", "recovery.LEASE_SECONDS"),
-    *("planned_topic.AGAIN_SECONDS", "planned_topic.ASK_SECONDS", "planned_topic.GONE_SECONDS"),
-    *("redrive_ledger.LOOK_SECONDS", "sequence.AGAIN_SECONDS", "source.READ_SECONDS", "truncation.LISTEN_SECONDS"),
-    *("supervisor.INTERRUPT_SECONDS", "supervisor.LOOK_SECONDS", "supervisor.TELL_SECONDS"),
-    *("yielding.FIRST_LOOK_SECONDS", "yielding.LOOK_SECONDS"),
+    "backpressure.LOOK_SECONDS",
+    "backpressure.PATIENCE_SECONDS",
+    "bounded_reader.READ_SECONDS",
+    "chunk_retry.LEASE_SECONDS",
+    "cluster.FIRST_PAUSE_SECONDS",
+    "cluster.LONGEST_PAUSE_SECONDS",
+    "cluster.LOOK_SECONDS",
+    "executors.LOOK_SECONDS",
+    "executors.SETTLED_SECONDS",
+    "held_offsets.AGAIN_SECONDS",
+    "held_offsets.FIRST_WAIT_SECONDS",
+    "job_run.LOOK_SECONDS",
+    "ledger_topic.LOOK_SECONDS",
+    "lone_fetch.LOOK_SECONDS",
+    "partition_worker.LONGEST_REST_SECONDS",
+    "planned_topic.AGAIN_SECONDS",
+    "planned_topic.ASK_SECONDS",
+    "planned_topic.GONE_SECONDS",
+    "private_folder.BEING_MADE_SECONDS",
+    "producer_session.FLUSH_SECONDS",
+    "producer_session.FULL_QUEUE_SECONDS",
+    "range_reader.READ_SECONDS",
+    "runners.LOOK_SECONDS",
+    "sequence.AGAIN_SECONDS",
+    "stop_signal.FIRST_LOOK_SECONDS",
+    "stop_signal.LOOK_SECONDS",
+    "supervisor.INTERRUPT_SECONDS",
+    "supervisor.LOOK_SECONDS",
+    "supervisor.TELL_SECONDS",
+    "truncation.LISTEN_SECONDS",
 }
 
 
@@ -79,8 +90,8 @@ def table(heading: str) -> list[list[str]]:
 
 def declared() -> Iterator[str]:
     """Constants of the modules that ask Kafka, or wait for whoever does."""
-    folders = (ENGINE, AIRFLOW / "kafka", AIRFLOW / "spark")
-    for file in sorted(file for folder in folders for file in folder.glob("*.py")):
+    folders = (ENGINE, *(AIRFLOW / room for room in WAITING_ROOMS))
+    for file in sorted(file for folder in folders for file in folder.rglob("*.py")):
         for node in ast.parse(file.read_text()).body:
             for target in node.targets if isinstance(node, ast.Assign) else []:
                 names = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
@@ -106,15 +117,22 @@ def engine(name: str) -> float:
 
 def minutes() -> dict[str, float]:
     """The sum of what follows one another in the worst case."""
-    close, answer = engine("deadline.CLOSE"), engine("clients.ANSWER")
-    events, orders = engine("events.FLUSH") + close, engine("yielding.ANSWER") + close
+    close, answer = engine("bounded_calls.CLOSE"), engine("client_settings.ANSWER")
+    events, orders = engine("assignment.events.FLUSH") + close, engine("stop_signal.ANSWER") + close
     # Producer, source and watch are closed one after another, then events and orders; both clusters are asked.
-    ending = engine("last_words.SAY") + 3 * close + events + orders + 2 * engine("silence.ASK") + 2 * close
-    ending += engine("missing_replicas.ASK")
-    standstill = engine("admission.STANDSTILL")
+    ending = (
+        engine("assignment.last_words.SAY")
+        + 3 * close
+        + events
+        + orders
+        + 2 * engine("supervision.silence.ASK")
+        + 2 * close
+    )
+    ending += engine("writing.missing_replicas.ASK")
+    standstill = engine("writing.backpressure.STANDSTILL")
     renewing = 2 * close
     # The last fetch may begin just before there has been nothing to read for too long.
-    reading = engine("source.STALL") + engine("lone_fetch.FETCH") + close
+    reading = engine("reading.range_reader.STALL") + engine("reading.lone_fetch.FETCH") + close
     at_work = reading + standstill + renewing + answer + ending
     beginning = answer + renewing + answer + ending
     tries = importlib.import_module("kpipe_engine.chunk_retry").CHUNK_TRIES
@@ -147,12 +165,12 @@ def test_a_task_in_airflow_ends_with_the_question_that_fails() -> None:
     """A wait that costs only a line in the log may come before it."""
     ours = {bound.removeprefix("airflow_provider_kpipe."): value_of(bound) for bound in BOUNDS if "engine" not in bound}
     naming, close = 2 * ours["kafka.open_transactions.NAMING_SECONDS"], ours["kafka.bounds.CLOSE_SECONDS"]
-    only_logged = ours["kafka.cluster.ANSWER_SECONDS"] + ours["kafka.transactions.END_SECONDS"] + 2 * 10
-    longest = max(seconds for bound, seconds in ours.items() if bound.startswith("kafka."))
+    only_logged = ours["kafka.cluster.ANSWER_SECONDS"] + ours["transactions.left_open.END_SECONDS"] + 2 * 10
+    longest = max(seconds for bound, seconds in ours.items() if not bound.startswith("running."))
     stated = {cells[0]: int(cells[1]) for cells in table("When all of it has ended")}
     (of_tasks,) = (stated[what] for what in stated if what.startswith("plan, checkpoint"))
     assert only_logged + longest + naming + 2 * close <= of_tasks * 60
-    assert ours["kafka.draining.LOOK_SECONDS"] + naming + close <= stated["a look of the gate"] * 60
+    assert ours["checkpointing.draining.LOOK_SECONDS"] + naming + close <= stated["a look of the gate"] * 60
 
 
 @pytest.mark.parametrize("page", ["docs/guide/runs.md", "docs/architecture.md", "README.md"])

@@ -23,14 +23,14 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COU
 from airflow_provider_kpipe.contract.faults.causes import MOST_CAUSES
 from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS
 from airflow_provider_kpipe.contract.pipeline.policies import DeadLetterBudget
-from airflow_provider_kpipe.kafka.client_config import client_settings
-from airflow_provider_kpipe.kafka.letter_room import STORY_BYTES
-from airflow_provider_kpipe.kafka.redrive_preview import SAMPLES
-from airflow_provider_kpipe.kafka.redrive_retention import ENOUGH_LETTERS
+from airflow_provider_kpipe.kafka.connection import client_settings
 from airflow_provider_kpipe.operators.backfill_plan import backfill_params
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
+from airflow_provider_kpipe.planning.letter_room import STORY_BYTES
+from airflow_provider_kpipe.redriving.preview import SAMPLES
+from airflow_provider_kpipe.redriving.retention import ENOUGH_LETTERS
+from airflow_provider_kpipe.running.progress_log import MOST_SHOWN
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
-from airflow_provider_kpipe.spark.progress_log import MOST_SHOWN
 from airflow_provider_kpipe.task_group import kpipe_backfill_task_group, kpipe_task_group
 from kpipe_engine.client_settings import QUEUE_KBYTES
 from kpipe_engine.partition_worker import READ_RECORDS

@@ -15,7 +15,7 @@ from docs_kit import REFERENCE, ROOT, own_arguments, rows, sections
 
 import airflow_provider_kpipe
 from airflow_provider_kpipe.contract.faults.fault import Fault
-from airflow_provider_kpipe.kafka import client_config
+from airflow_provider_kpipe.kafka import connection as client_config
 from airflow_provider_kpipe.operators.backfill_plan import backfill_params
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
 from airflow_provider_kpipe.operators.plan import KpipePlanOperator

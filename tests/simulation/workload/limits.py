@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from airflow_provider_kpipe.contract import kafka_names, plan
-from airflow_provider_kpipe.kafka import planner
+from airflow_provider_kpipe.planning import ranges as planner
 from tests.simulation.workload.script import Setup
 
 MODULES = (kafka_names, plan, planner)

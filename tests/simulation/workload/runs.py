@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import StoredProgress
 from airflow_provider_kpipe.exceptions import GroupMovedError, PlanError, StalePlanError
-from airflow_provider_kpipe.kafka.attempts import begin_attempt
-from airflow_provider_kpipe.kafka.committer import publish
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.kafka.stop_requests import request_stop
-from airflow_provider_kpipe.kafka.transactions import end_what_is_left_open
+from airflow_provider_kpipe.running.attempts import begin_attempt
+from airflow_provider_kpipe.running.stop_requests import request_stop
+from airflow_provider_kpipe.transactions.left_open import end_what_is_left_open
 from kpipe_engine.assignment.care import Care
 from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
 from kpipe_engine.wiring import build_worker

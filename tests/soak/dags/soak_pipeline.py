@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import json
 
-from airflow_provider_kpipe import (
-    KafkaDeadLetter,
-    KafkaDestination,
-    KafkaPipeline,
-    KafkaSource,
-    Record,
-    SegmentContext,
-)
+from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, Record, SegmentContext
 
 PARKED = "soak.parked"
 # How the ids of redrive runs begin, by which the segment knows them.

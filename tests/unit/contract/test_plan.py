@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
-from airflow_provider_kpipe.spark.progress_log import table
+from airflow_provider_kpipe.running.progress_log import table
 from kpipe_engine.supervision.task_layout import lay_out
 
 OFFSETS = st.integers(0, 2**62)

@@ -10,9 +10,9 @@ from airflow_provider_kpipe.contract.offsets.limits import At, Explicit, Latest
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.forms.backfill import FIELDS
 from airflow_provider_kpipe.forms.fields import FormError
-from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as plan_module
 from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator, backfill_params
+from airflow_provider_kpipe.planning.ranges import Wishes
 
 NOON = "2026-01-31T12:00:00+00:00"
 

@@ -15,9 +15,9 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError, UnreachableError
-from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators import plan as module
 from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator
+from airflow_provider_kpipe.planning.ranges import Wishes
 
 MakePlan = Callable[..., Plan]
 

@@ -21,11 +21,11 @@ from airflow_provider_kpipe.contract.redrive.redrive import RedriveError, Redriv
 from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError, UnreachableError
 from airflow_provider_kpipe.forms.redrive import FIELDS
-from airflow_provider_kpipe.kafka.attempts import Attempt
 from airflow_provider_kpipe.operators import redrive as module
+from airflow_provider_kpipe.operators import spark_job as job_operator
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
-from airflow_provider_kpipe.spark import job_operator
-from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
+from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
+from airflow_provider_kpipe.running.attempts import Attempt
 
 MakePlan = Callable[..., Plan]
 OF_REDRIVE: dict[str, Any] = {

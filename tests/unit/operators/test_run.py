@@ -16,10 +16,11 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestinatio
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.exceptions import IncompleteRunError, OverdueJobError, StalePlanError
-from airflow_provider_kpipe.kafka.attempts import Attempt
+from airflow_provider_kpipe.operators import spark_job as job_operator
 from airflow_provider_kpipe.operators.run import KpipeRunOperator
-from airflow_provider_kpipe.spark import job_operator, job_run
-from airflow_provider_kpipe.spark.job_operator import PROGRESS_KEY
+from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
+from airflow_provider_kpipe.running import job_run
+from airflow_provider_kpipe.running.attempts import Attempt
 
 MakePlan = Callable[..., Plan]
 

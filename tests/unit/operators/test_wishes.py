@@ -8,8 +8,8 @@ import pytest
 
 from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Earliest, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.exceptions import PlanError
-from airflow_provider_kpipe.kafka.planner import Wishes
 from airflow_provider_kpipe.operators.wishes import check_interval, is_backfill, of_interval, wishes_of
+from airflow_provider_kpipe.planning.ranges import Wishes
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 NOON_MS, ONE_MS = 1_769_860_800_000, 1_769_864_400_000

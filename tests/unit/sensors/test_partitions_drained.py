@@ -9,6 +9,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
 from plans import plan_of
 
+from airflow_provider_kpipe.checkpointing.draining import LOOK_SECONDS, PartitionDrain
 from airflow_provider_kpipe.contract.offsets.limits import At, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
@@ -21,7 +22,6 @@ from airflow_provider_kpipe.exceptions import (
     UnknownTopicError,
     UnreachableError,
 )
-from airflow_provider_kpipe.kafka.draining import LOOK_SECONDS, PartitionDrain
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.sensors import partitions_drained as module
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor

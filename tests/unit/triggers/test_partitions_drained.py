@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_kpipe.checkpointing import looking
+from airflow_provider_kpipe.checkpointing.draining import PartitionDrain
 from airflow_provider_kpipe.contract.documents import OtherVersionError
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, UnknownTopicError
-from airflow_provider_kpipe.kafka import looking
-from airflow_provider_kpipe.kafka.draining import PartitionDrain
 from airflow_provider_kpipe.triggers import partitions_drained as module
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 

@@ -1,0 +1,1 @@
+"""Commits offsets to the public group, and tells whether partitions are drained."""

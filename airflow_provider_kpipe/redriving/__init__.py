@@ -1,0 +1,1 @@
+"""Freezes, previews and checks a redrive, and keeps the ledger's topic."""

@@ -1,0 +1,1 @@
+"""Runs a plan's job: attempts, its progress, and requests to stop."""

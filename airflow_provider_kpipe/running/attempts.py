@@ -1,0 +1,93 @@
+"""Begins attempts at the run of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH
+from airflow_provider_kpipe.contract.plan import Plan
+from airflow_provider_kpipe.contract.progress.resuming import committed_beyond, is_superseded, unknown_partitions
+from airflow_provider_kpipe.contract.progress.standing import Held
+from airflow_provider_kpipe.exceptions import StalePlanError
+from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.planning.truncation import refuse_truncated
+from airflow_provider_kpipe.transactions.sequence import draw_number
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt: a later one has a higher number."""
+
+    number: int
+    checkpointed: tuple[int, ...]
+    """The partitions in which a checkpoint has come to more than the plan knows of."""
+
+
+def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
+    """Draw a number that all attempts before are below, and see where the group stands by now.
+
+    A plan from before somebody moved the group is refused once a newer run has gone on from there: what it would write
+    is written, or was not wanted. So is one of which the broker has forgotten how far its run has come.
+    """
+    with Positions(settings) as positions:
+        # First: of all that is asked here, only this names what ails a connection.
+        topic = positions.topic(plan.topic)
+        checkpoints = positions.checkpoints(plan)
+        further = committed_beyond(plan, checkpoints)
+        if topic.id == plan.topic_id:
+            # What was stored of a topic goes with it, and whoever reads it says that it is gone.
+            _check_remembered(positions, plan, further)
+        highest = _highest_number(positions, plan)
+    for planned in plan.ranges:
+        if is_superseded(planned, plan, checkpoints[planned.partition]):
+            raise StalePlanError(
+                f"group {plan.working_group!r} was moved in partition {planned.partition} since the plan was made, and "
+                "a newer run has gone on from there: start a new run"
+            )
+    _check_not_truncated(positions, plan, further)
+    number = draw_number(settings, plan.working_group, plan.topic, above=highest)
+    return Attempt(number, tuple(further))
+
+
+def _check_remembered(positions: Positions, plan: Plan, further: Collection[int]) -> None:
+    """Refuse a plan whose number is forgotten, where nothing tells any more how far its run has come.
+
+    The plan's number was there before anything that its run has stored, so the broker forgets it first. As long as it
+    is there, a range of which nothing is stored was not begun.
+    """
+    if positions.group_offsets(sequence_group_of(plan.working_group), plan.topic, [0]):
+        return
+    slots: dict[int, set[int]] = {}
+    for planned in plan.pending:
+        for piece in planned.pieces:
+            slots.setdefault(piece.slot, set()).add(piece.partition)
+    stored = {slot: positions.stored_so_far(plan.progress_group(slot), plan.topic, at) for slot, at in slots.items()}
+    unknown = unknown_partitions(plan, stored, further)
+    if unknown:
+        raise StalePlanError(
+            f"run {plan.run_key!r} was planned so long ago that the broker has forgotten how far it has come in "
+            f"partitions {unknown} (offsets.retention.minutes, 7 days by default): its records would be written "
+            "again; look which records are there, and start a new run for the rest"
+        )
+
+
+def _highest_number(positions: Positions, plan: Plan) -> int:
+    """Of the plan, and of the attempts that have stored something: the counter may have expired since, or have been
+    deleted, and an attempt with a number that was drawn before would leave its partitions to the earlier one."""
+    partitions = [each.partition for each in plan.ranges]
+    stored = positions.stored_so_far(plan.progress_group(), plan.topic, partitions)
+    return max([plan.number, *(each.progress.lease.attempt for each in stored.values())])
+
+
+def _check_not_truncated(positions: Positions, plan: Plan, further: Mapping[int, Held]) -> None:
+    """Refuse to go on where the checkpoint of an older plan has come since: its log may have been cut before this one
+    was made."""
+    planned = {each.partition: each.leader_epoch for each in plan.ranges}
+    asked = {
+        partition: (held.highest_completed + 1, held.leader_epoch)
+        for partition, held in further.items()
+        if held.leader_epoch not in (NO_EPOCH, planned[partition])
+    }
+    refuse_truncated(positions.cluster, plan.working_group, plan.topic, asked)

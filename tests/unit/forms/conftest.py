@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from task_fixtures import context, pipeline, plan
+
+__all__ = ["context", "pipeline", "plan"]
