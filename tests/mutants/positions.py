@@ -201,7 +201,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resuming: where a newer run has cut its range says what is complete of ours",
-        f"{PACKAGE}/contract/resuming.py",
+        f"{PACKAGE}/contract/progress/resuming.py",
         "if planned.slot == 0 and found.progress.origin == planned.origin",
         "if found.progress.origin == planned.origin",
         RESUMED,
