@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
+    from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
+    from airflow_provider_kpipe.contract.documents import OtherVersionError
     from airflow_provider_kpipe.contract.pipeline.declaration import (
         KafkaDeadLetter,
         KafkaDestination,
@@ -27,12 +29,14 @@ _HOMES = {
     "KafkaDestination": _CONTRACT,
     "KafkaPipeline": _CONTRACT,
     "KafkaSource": _CONTRACT,
+    "OtherVersionError": "airflow_provider_kpipe.contract.documents",
     "PartitionScaling": "airflow_provider_kpipe.contract.pipeline.scaling",
     "Record": "airflow_provider_kpipe.record",
     "RetryPolicy": "airflow_provider_kpipe.contract.pipeline.policies",
     "SegmentContext": "airflow_provider_kpipe.segments",
     "StopPartitionError": "airflow_provider_kpipe.segments",
     "batch_segment": "airflow_provider_kpipe.segments",
+    "read_dead_letter": "airflow_provider_kpipe.contract.dead_letters.messages",
 }
 
 __all__ = [
@@ -41,6 +45,7 @@ __all__ = [
     "KafkaDestination",
     "KafkaPipeline",
     "KafkaSource",
+    "OtherVersionError",
     "PartitionScaling",
     "Record",
     "RetryPolicy",
@@ -48,6 +53,7 @@ __all__ = [
     "StopPartitionError",
     "__version__",
     "batch_segment",
+    "read_dead_letter",
 ]
 
 

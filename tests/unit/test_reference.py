@@ -53,10 +53,11 @@ CALLED: dict[str, Callable[..., Any]] = {
     "kpipe_task_group": kpipe_task_group,
     "kpipe_backfill_task_group": kpipe_backfill_task_group,
     "batch_segment": airflow_provider_kpipe.batch_segment,
+    "read_dead_letter": airflow_provider_kpipe.read_dead_letter,
 }
 FORMS = {"backfill_params": backfill_params, "redrive_params": redrive_params}
 NAMES_ONLY = {"Record", "RecordMetadata"}
-NO_ARGUMENTS = {"StopPartitionError"}
+NO_ARGUMENTS = {"OtherVersionError", "StopPartitionError"}
 EXAMPLES = {
     "batch.*": "batch.size",
     "client.*": "client.id",

@@ -1,0 +1,20 @@
+"""The page for contributors leads to rooms that are there."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from docs_kit import ROOT, rows
+
+PAGE = ROOT / "docs" / "contributing" / "index.md"
+CHANGES = [(change, place.strip("`")) for change, place in rows(PAGE.read_text()) if "`" in place]
+
+
+def test_it_has_the_changes_that_people_make() -> None:
+    assert len(CHANGES) >= 12
+
+
+@pytest.mark.parametrize(("change", "place"), CHANGES, ids=[place for _, place in CHANGES])
+def test_a_change_has_a_room_that_says_what_lives_there(change: str, place: str) -> None:
+    assert ast.get_docstring(ast.parse((ROOT / place / "__init__.py").read_text())), change
