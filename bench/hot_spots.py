@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def profile(work: Work, job: Job, delivery: Delivery) -> None:
-    from kpipe_engine.stop_signal import YieldOrders
+    from kpipe_engine.stop_signal import StopSignal
     from kpipe_engine.wiring import build_worker
 
     planned, settings = planned_job(job, delivery), settings_of(job)
@@ -54,7 +54,7 @@ def profile(work: Work, job: Job, delivery: Delivery) -> None:
     gc.set_threshold(50_000, 20, 100)
     profiler, begin = cProfile.Profile(), time.perf_counter()
     for each in planned.plan.pending:
-        worker = build_worker(planned, settings, [each], YieldOrders())
+        worker = build_worker(planned, settings, [each], StopSignal())
         profiler.enable()
         worker.run()
         profiler.disable()

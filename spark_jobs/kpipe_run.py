@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.job import Job, unpack
 from airflow_provider_kpipe.contract.job_file import take_job
 from kpipe_engine.supervision.executors import wait_for_executors
 from kpipe_engine.supervision.overdue import end_when_overdue
-from kpipe_engine.supervision.task_layout import Task, lay_out
+from kpipe_engine.supervision.task_layout import Task, assign_tasks
 
 log = logging.getLogger("kpipe")
 
@@ -47,7 +47,7 @@ def run_job(context: SparkContext, packed: str, settings: str) -> None:
 
         claim_what_is_cut(packed, settings)
     scaling = job.pipeline.partitions
-    layout = lay_out(job.plan, scaling, cores_of(context) if scaling.interleaves else 1)
+    layout = assign_tasks(job.plan, scaling, cores_of(context) if scaling.interleaves else 1)
     run = partial(run_tasks, context, packed, settings)
     if layout.at_once is None:
         run(layout.tasks)

@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
-from kpipe_engine.assignment.assignment import Lanes
-from kpipe_engine.assignment.claiming import Ownership
+from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.assignment.claiming import Claims
 from kpipe_engine.assignment.events import PartitionEvents
-from kpipe_engine.assignment.range_state import Lane
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, may_be_fenced
-from kpipe_engine.reading.range_reader import Source
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError, may_be_fenced
+from kpipe_engine.reading.range_reader import RangeReader
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.chunk_writer import Delivery
-from kpipe_engine.writing.producer_session import Acknowledgements, TracedAcknowledgements
+from kpipe_engine.writing.producer_session import ProducerSession, TracingSession
 
 log = logging.getLogger("kpipe")
 
@@ -25,30 +25,30 @@ CHUNK_TRIES = 5
 LEASE_SECONDS = 1.0
 
 
-class Recovery:
+class ChunkRetry:
     """After a failure it is careful: one range at a time, and every record by itself, until what failed is behind."""
 
     def __init__(
         self,
-        lanes: Lanes,
-        source: Source,
+        assignment: Assignment,
+        source: RangeReader,
         delivery: Delivery,
-        ownership: Ownership,
+        ownership: Claims,
         events: PartitionEvents,
-        orders: YieldOrders,
+        stop_signal: StopSignal,
     ) -> None:
-        self._lanes, self._source, self._delivery = lanes, source, delivery
-        self._ownership, self._events, self._orders = ownership, events, orders
+        self._assignment, self._source, self._delivery = assignment, source, delivery
+        self._ownership, self._events, self._stop_signal = ownership, events, stop_signal
         self._is_careful = False
 
     @property
-    def next_lanes(self) -> list[Lane]:
+    def next_states(self) -> list[RangeState]:
         """Those that the next chunk is made of."""
-        working = self._lanes.working
-        return sorted(working, key=lambda lane: not lane.is_suspect)[:1] if self._is_careful else working
+        working = self._assignment.working
+        return sorted(working, key=lambda state: not state.is_suspect)[:1] if self._is_careful else working
 
-    def until_it_works(self, step: Callable[[], None], concerned: Callable[[], Sequence[Lane]]) -> None:
-        """Try something again, carefully and from what is stored, as long as it concerns a lane."""
+    def until_it_works(self, step: Callable[[], None], concerned: Callable[[], Sequence[RangeState]]) -> None:
+        """Try something again, carefully and from what is stored, as long as it concerns a range."""
         tries = 0
         while not tries or concerned():
             try:
@@ -57,63 +57,65 @@ class Recovery:
                 return
             except ChunkFailedError as failure:
                 # A try that has found another record at fault was none in vain.
-                tries = 1 if self._lanes.current.learn(failure.faults) else tries + 1
+                tries = 1 if self._assignment.current.learn(failure.faults) else tries + 1
                 self._give_up(failure, tries)
             except KafkaException as failure:
                 tries += 1
                 self._give_up(failure, tries)
                 if may_be_fenced(failure.args[0]):
                     # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
-                    self._orders.wait(LEASE_SECONDS)
+                    self._stop_signal.wait(LEASE_SECONDS)
                     self.go_back()
             if concerned():
-                self._start_over(TracedAcknowledgements)
+                self._start_over(TracingSession)
 
     def begin(self) -> None:
         """Start a chunk, with a new producer where a connection was lost under the last one."""
         if self._delivery.lost_connection:
-            log.info("partition %d: a connection to the broker was lost: a new producer", self._lanes.current.partition)
-            self._start_over(TracedAcknowledgements if self._is_careful else Acknowledgements)
+            log.info(
+                "partition %d: a connection to the broker was lost: a new producer", self._assignment.current.partition
+            )
+            self._start_over(TracingSession if self._is_careful else ProducerSession)
         self._delivery.begin()
 
     def forget_chunk(self) -> None:
         """Leave nothing of the chunk that is open, and suspect nothing of it."""
-        self._start_over(Acknowledgements)
+        self._start_over(ProducerSession)
 
     def go_back(self) -> None:
-        self.look(self._lanes.unsettled)
+        self.look(self._assignment.unsettled)
 
-    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
+    def look(self, states: Sequence[RangeState]) -> list[RangeState]:
         """Go back to what is stored; a partition that somebody else has taken on meanwhile is revoked."""
         self._source.forget()
-        before = self._ownership.look(lanes)
-        for lane in lanes:
-            if lane.is_revoked:
-                self._events.tell("revoked", lane, reason=lane.reason)
-            elif lane.is_unreadable:
-                self._events.tell("faulted", lane, reason=lane.reason)
+        before = self._ownership.look(states)
+        for state in states:
+            if state.is_revoked:
+                self._events.tell("revoked", state, reason=state.reason)
+            elif state.is_unreadable:
+                self._events.tell("faulted", state, reason=state.reason)
         return before
 
     def _give_up(self, failure: Exception, tries: int) -> None:
-        lane = self._lanes.current
+        state = self._assignment.current
         if tries == CHUNK_TRIES:
-            raise PartitionStoppedError(
-                f"the chunk from offset {lane.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
+            raise PartitionHaltedError(
+                f"the chunk from offset {state.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
                 "see to the broker, then run again"
             ) from failure
-        log.warning("partition %d: try %d of %d failed: %s", lane.partition, tries, CHUNK_TRIES, cleaned(str(failure)))
-        for each in self._lanes:
+        log.warning("partition %d: try %d of %d failed: %s", state.partition, tries, CHUNK_TRIES, cleaned(str(failure)))
+        for each in self._assignment:
             each.suspect()
         self._source.renew()
 
     def _trust_again(self) -> None:
         """Once nothing is left ahead of what the failed chunk had read."""
-        self._lanes.current.forget_faults()
-        if self._is_careful and not any(lane.is_suspect for lane in self._lanes):
-            self._start_over(Acknowledgements)
+        self._assignment.current.forget_faults()
+        if self._is_careful and not any(state.is_suspect for state in self._assignment):
+            self._start_over(ProducerSession)
 
-    def _start_over(self, kind: type[Acknowledgements]) -> None:
-        self._is_careful = kind is TracedAcknowledgements
+    def _start_over(self, kind: type[ProducerSession]) -> None:
+        self._is_careful = kind is TracingSession
         self._delivery.renew(kind)
         # Whoever opens a producer looks: a newer run may have come in between.
         self.go_back()

@@ -86,7 +86,7 @@ def _has_code(fault: Fault, *codes: int) -> bool:
 def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, source_offset: int | None = None) -> None:
     """A record may be at fault for a topic that a segment has chosen for it, and never for the pipeline's own."""
     if topic == own_topic and error.code() in _TOPIC_ERRORS:
-        raise PartitionStoppedError(
+        raise PartitionHaltedError(
             f"topic {topic!r} cannot be written to ({error.str()}): see that it is there, and that the connection's "
             f"user may write to it ({PAGE}), then run again",
             source_offset,
@@ -108,7 +108,7 @@ def stop_if_forbidden(error: KafkaError, **names: str) -> None:
     """Trying again helps as little as blaming a record. The client does not say what it was about."""
     kind = _FORBIDDEN.get(error.code())
     if kind in names:
-        raise PartitionStoppedError(forbidden(kind.replace("_", " "), names[kind], error.str()))
+        raise PartitionHaltedError(forbidden(kind.replace("_", " "), names[kind], error.str()))
 
 
 def is_silence(failure: BaseException | None) -> bool:
@@ -135,13 +135,13 @@ def reason_of(failure: Exception) -> str:
 
 def _stop_if_too_much(error: KafkaError) -> None:
     if error.code() == KafkaError.OFFSET_METADATA_TOO_LARGE:
-        raise PartitionStoppedError(
+        raise PartitionHaltedError(
             f"the broker takes less beside an offset than the plan counted on ({error.str()}): make its "
             "offset.metadata.max.bytes what it was, or let the connection's user describe the cluster's settings, so "
             "that a new plan knows it"
         )
     if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
-        raise PartitionStoppedError(
+        raise PartitionHaltedError(
             f"the broker does not let a transaction last so long ({error.str()}): lower transaction_seconds or "
             "chunk_seconds of the pipeline, or raise the broker's transaction.max.timeout.ms"
         )
@@ -177,11 +177,11 @@ class OutlivedError(Exception):
         )
 
 
-class RefusedError(Exception):
+class ChunkRejectedError(Exception):
     """The chunk takes no more: the broker has refused something of it, and is about to be asked what."""
 
 
-class PartitionStoppedError(Exception):
+class PartitionHaltedError(Exception):
     """The partition cannot go on. What lies before `next_offset` is terminal and gets stored."""
 
     def __init__(self, reason: str, next_offset: int | None = None) -> None:
@@ -189,7 +189,7 @@ class PartitionStoppedError(Exception):
         self.next_offset = next_offset
 
 
-class PipelineStoppedError(PartitionStoppedError):
+class PipelineHaltedError(PartitionHaltedError):
     """The partition cannot go on, and no other partition of the run should."""
 
 
@@ -212,7 +212,7 @@ class SegmentTimeoutError(BaseException):
     """A segment has taken too long. Segments that catch every Exception do not catch it."""
 
 
-class NotDueError(Exception):
+class RetryLaterError(Exception):
     """The record is tried again in a later chunk, and nothing behind it goes before it."""
 
 

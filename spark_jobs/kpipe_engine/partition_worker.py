@@ -12,31 +12,31 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.assignment.assignment import Lanes
-from kpipe_engine.assignment.care import Care, Suspicion
-from kpipe_engine.assignment.caution import Caution
-from kpipe_engine.assignment.claiming import Ownership
+from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.assignment.care import Precautions, Suspicion
+from kpipe_engine.assignment.caution import CarefulStart
+from kpipe_engine.assignment.claiming import Claims
 from kpipe_engine.assignment.events import PartitionEvents
 from kpipe_engine.assignment.last_words import say_why
-from kpipe_engine.assignment.range_state import Lane
-from kpipe_engine.assignment.run_monitor import RunWatch
-from kpipe_engine.assignment.whereabouts import At, Reading, Whereabouts
-from kpipe_engine.chunk_retry import Recovery
+from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.assignment.run_monitor import RunMonitor
+from kpipe_engine.assignment.whereabouts import At, Reading, WorkerPosition
+from kpipe_engine.chunk_retry import ChunkRetry
 from kpipe_engine.errors import (
     BudgetExceededError,
     ChunkFailedError,
+    ChunkRejectedError,
     KnownFaults,
     OutlivedError,
-    PartitionStoppedError,
-    PipelineStoppedError,
-    RefusedError,
+    PartitionHaltedError,
+    PipelineHaltedError,
     is_silence,
 )
-from kpipe_engine.processing.processor import Handler
+from kpipe_engine.processing.processor import RecordProcessor
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.reading.planned_topic import PlannedTopic
-from kpipe_engine.reading.range_reader import Source
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.reading.range_reader import RangeReader
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.chunk_writer import Delivery
 
 READ_RECORDS = 1_000
@@ -54,24 +54,24 @@ class PartitionWorker:
         self,
         *,
         pipeline: KafkaPipeline,
-        orders: YieldOrders,
-        lanes: Lanes,
-        handlers: Mapping[int, Handler],
-        source: Source,
+        stop_signal: StopSignal,
+        assignment: Assignment,
+        processors: Mapping[int, RecordProcessor],
+        source: RangeReader,
         topic: PlannedTopic,
-        ownership: Ownership,
+        ownership: Claims,
         delivery: Delivery,
-        watch: RunWatch,
+        watch: RunMonitor,
         events: PartitionEvents,
-        recovery: Recovery,
-        care: Care,
-        caution: Caution,
-        whereabouts: Whereabouts,
+        recovery: ChunkRetry,
+        care: Precautions,
+        caution: CarefulStart,
+        whereabouts: WorkerPosition,
         explain: Callable[[Exception], str],
         successor: Callable[..., PartitionWorker],
     ) -> None:
-        self.pipeline, self.orders = pipeline, orders
-        self.lanes, self.handlers = lanes, handlers
+        self.pipeline, self.stop_signal = pipeline, stop_signal
+        self.assignment, self.processors = assignment, processors
         self.source, self.topic = source, topic
         self.ownership, self.delivery = ownership, delivery
         self.watch, self.events = watch, events
@@ -94,48 +94,48 @@ class PartitionWorker:
         try:
             self.open()
             self.run_chunks()
-        except (PartitionStoppedError, KafkaException) as stop:
+        except (PartitionHaltedError, KafkaException) as stop:
             self.met_silence = is_silence(stop)
             self.stop_short(self.explain(stop))
-        return [lane.progress for lane in self.lanes]
+        return [state.progress for state in self.assignment]
 
     def stop_short(self, reason: str) -> None:
         """End what is left to do. Nobody knows what has become of the chunk: another worker goes back to what is
         stored, and stores the reason where the partition is still ours."""
-        lanes = self.lanes.unsettled
-        for lane in lanes:
-            lane.end("stopped", reason)
-            self.events.tell("faulted", lane, reason=lane.reason)
-        if lanes:
-            care = Care(stops={lane.partition: reason for lane in lanes})
-            say_why(self.successor([lane.range for lane in lanes], YieldOrders(), care=care))
+        states = self.assignment.unsettled
+        for state in states:
+            state.end("stopped", reason)
+            self.events.tell("faulted", state, reason=state.reason)
+        if states:
+            care = Precautions(stops={state.partition: reason for state in states})
+            say_why(self.successor([state.range for state in states], StopSignal(), care=care))
 
     def open(self) -> None:
         """Fence off whoever wrote before, and take the partitions on."""
         self.delivery.open()
         # A partition that is complete by now has to be ours as well: its neighbours in pieces rely on our lease.
-        self.recovery.until_it_works(self.take_on, lambda: self.lanes.ours)
+        self.recovery.until_it_works(self.take_on, lambda: self.assignment.ours)
 
     def take_on(self) -> None:
         """See what is stored, and put our lease on it."""
         # Also on what is complete: it may be another run that completed it.
-        before = self.recovery.look(self.lanes.not_revoked)
-        ours = self.lanes.ours
-        for lane in ours:
-            lane.learn(self.care.culprits.get(lane.partition, {}))
-            lane.forget_faults()
+        before = self.recovery.look(self.assignment.not_revoked)
+        ours = self.assignment.ours
+        for state in ours:
+            state.learn(self.care.culprits.get(state.partition, {}))
+            state.forget_faults()
         self.delivery.begin()
         self.delivery.store(self.ownership.positions(ours))
         if before:
             self.ownership.look_again(before)
             self.delivery.begin()
-            self.delivery.store(self.ownership.positions([lane for lane in before if lane.is_ours]))
-        for lane in self.lanes.ours:
-            self.events.tell("assigned" if lane.works else "completed", lane)
+            self.delivery.store(self.ownership.positions([state for state in before if state.is_ours]))
+        for state in self.assignment.ours:
+            self.events.tell("assigned" if state.works else "completed", state)
 
     def run_chunks(self) -> None:
-        while self.lanes.unsettled:
-            self.recovery.until_it_works(self.run_timely_chunk, lambda: self.lanes.unsettled)
+        while self.assignment.unsettled:
+            self.recovery.until_it_works(self.run_timely_chunk, lambda: self.assignment.unsettled)
 
     def run_timely_chunk(self) -> None:
         """A segment that takes longer than the transaction undoes what was written before it: from then on, each record
@@ -154,26 +154,26 @@ class PartitionWorker:
 
     def run_chunk(self) -> None:
         """Admit → segments → produce → acknowledge → store."""
-        self.stop_lanes()
+        self.halt_states()
         # While all of them wait for a next try, somebody looks at the run now and then.
-        waits = min((self.handler_of(lane).waits for lane in self.next_lanes), default=0.0)
-        self.orders.wait(min(waits, LONGEST_REST_SECONDS))
+        waits = min((self.processor_of(state).waits for state in self.next_states), default=0.0)
+        self.stop_signal.wait(min(waits, LONGEST_REST_SECONDS))
         self.recovery.begin()
         self.call_seconds, self.slowest = 0.0, None
-        lanes = self.next_lanes
+        states = self.next_states
         self.whereabouts.note_ease(self.caution.is_at_ease)
         self.source.fetch_alone(self.caution.is_alone)
-        records, seconds = self.caution.records(lanes), self.pipeline.chunk_seconds
+        records, seconds = self.caution.records(states), self.pipeline.chunk_seconds
         try:
             self.watch.look()
-            self.fill(Chunk(records, seconds, self.orders, self.caution.is_alone), lanes)
+            self.fill(Chunk(records, seconds, self.stop_signal, self.caution.is_alone), states)
             self.watch.check()
-        except PartitionStoppedError as stop:
-            self.lanes.stop_all(stop)
+        except PartitionHaltedError as stop:
+            self.assignment.stop_all(stop)
         except BudgetExceededError as excess:
             self.give_chunk_up()
-            self.lanes.stop_all(PipelineStoppedError(str(excess)))
-        if reason := self.orders.reason:
+            self.assignment.stop_all(PipelineHaltedError(str(excess)))
+        if reason := self.stop_signal.reason:
             self.yield_all(reason)
         self.store()
         # What ends the worker now, such as the client while it fetches, has to do with none of these records.
@@ -181,100 +181,100 @@ class PartitionWorker:
         self.whereabouts.note_stored()
         self.caution.relax()
 
-    def handler_of(self, lane: Lane) -> Handler:
-        return self.handlers[lane.partition]
+    def processor_of(self, state: RangeState) -> RecordProcessor:
+        return self.processors[state.partition]
 
     @property
-    def next_lanes(self) -> Sequence[Lane]:
+    def next_states(self) -> Sequence[RangeState]:
         """Those that the next chunk is made of."""
-        return self.caution.lanes(self.lanes.working) or self.recovery.next_lanes
+        return self.caution.states(self.assignment.working) or self.recovery.next_states
 
-    def stop_lanes(self) -> None:
+    def halt_states(self) -> None:
         """Those over which workers died in a way that nothing helps against."""
-        for lane in self.lanes.working:
-            if reason := self.care.stops.get(lane.partition):
-                lane.end("stopped", reason)
-                self.events.tell("faulted", lane, reason=reason)
+        for state in self.assignment.working:
+            if reason := self.care.stops.get(state.partition):
+                state.end("stopped", reason)
+                self.events.tell("faulted", state, reason=reason)
 
-    def fill(self, chunk: Chunk, lanes: Sequence[Lane]) -> None:
-        for lane in lanes:
+    def fill(self, chunk: Chunk, states: Sequence[RangeState]) -> None:
+        for state in states:
             if chunk.is_full or self.delivery.acks.refused:
                 return
-            self.lanes.current, begun = lane, time.monotonic()
+            self.assignment.current, begun = state, time.monotonic()
             try:
-                if not self.handler_of(lane).waits:
-                    self.admit(lane, chunk)
-            except RefusedError:
+                if not self.processor_of(state).waits:
+                    self.admit(state, chunk)
+            except ChunkRejectedError:
                 return
-            except PartitionStoppedError as stop:
-                self.lanes.stop(stop)
-                # It is stored at once. Where nobody answers, that fails for all lanes; each by itself would find out
+            except PartitionHaltedError as stop:
+                self.assignment.stop(stop)
+                # It is stored at once. Where nobody answers, that fails for all ranges; each by itself would find out
                 # only after it has waited for something to read.
                 return
             finally:
-                lane.spend(time.monotonic() - begun)
+                state.spend(time.monotonic() - begun)
 
-    def admit(self, lane: Lane, chunk: Chunk) -> None:
+    def admit(self, state: RangeState, chunk: Chunk) -> None:
         """Read and handle until the chunk is full, or the range has ended."""
-        if self.source.range is not lane.range:
-            self.source.start_at(lane.range, lane.handled, lane.skips)
-            lane.advance(self.source.next_offset)
-            self.events.tell("started", lane)
+        if self.source.range is not state.range:
+            self.source.start_at(state.range, state.handled, state.skips)
+            state.advance(self.source.next_offset)
+            self.events.tell("started", state)
         try:
             # What the broker has refused makes nothing of the whole chunk, sooner or later.
-            while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or lane.is_at_known_fault):
-                most = lane.room(chunk.room(READ_RECORDS))
+            while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or state.is_at_known_fault):
+                most = state.room(chunk.room(READ_RECORDS))
                 if not chunk.handled:
-                    self.whereabouts.read(Reading(lane.partition, self.source.next_offset, most))
+                    self.whereabouts.read(Reading(state.partition, self.source.next_offset, most))
                 messages = self.source.read(most)
                 if messages:
-                    self.enter(lane, messages, chunk)
-                faults = {**lane.known_faults, **self.source.unreadable}
-                handled = self.call(lane, messages, faults, chunk)
+                    self.enter(state, messages, chunk)
+                faults = {**state.known_faults, **self.source.unreadable}
+                handled = self.call(state, messages, faults, chunk)
                 self.source.give_back(messages[handled:])
                 self.delivery.acks.serve()
-                lane.advance(self.source.next_offset)
+                state.advance(self.source.next_offset)
                 chunk.add(handled, of=len(messages))
         finally:
-            lane.lose(self.source.take_lost())
+            state.lose(self.source.take_lost())
 
-    def call(self, lane: Lane, messages: Sequence[SourceMessage], faults: KnownFaults, chunk: Chunk) -> int:
+    def call(self, state: RangeState, messages: Sequence[SourceMessage], faults: KnownFaults, chunk: Chunk) -> int:
         """Have them handled, and note which call takes longest: more may be read before the chunk fails."""
         begun = time.monotonic()
         try:
-            return self.handler_of(lane).handle(messages, lane.counts, faults, chunk.until_after(messages))
+            return self.processor_of(state).process(messages, state.counts, faults, chunk.until_after(messages))
         finally:
             seconds = time.monotonic() - begun
             if seconds > self.call_seconds:
                 self.call_seconds, self.slowest = seconds, self.whereabouts.at
 
-    def enter(self, lane: Lane, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
+    def enter(self, state: RangeState, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
         """Note which records are handled next: what goes wrong when segments open has to do with none of them."""
         self.whereabouts.leave()
-        self.handler_of(lane).open()
+        self.processor_of(state).open()
         read, last = len(messages), messages[-1].offset()
-        self.whereabouts.enter(At(lane.partition, messages[0].offset(), last + 1, read, chunk.handled + read))
+        self.whereabouts.enter(At(state.partition, messages[0].offset(), last + 1, read, chunk.handled + read))
 
     def store(self) -> None:
         """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
-        told = [lane for lane in self.lanes if lane.has_news]
+        told = [state for state in self.assignment if state.has_news]
         if told:
             self.topic.check()
         self.delivery.store(self.ownership.positions(told))
-        for lane in told:
-            lane.note_stored()
-            self.events.tell_stored(lane, self.pipeline.partitions.drains)
+        for state in told:
+            state.note_stored()
+            self.events.tell_stored(state, self.pipeline.partitions.drains)
 
     def yield_all(self, reason: str) -> None:
         """Give the partitions up: with what is in flight, or without it."""
         drains = self.pipeline.partitions.drains
         if not drains:
             self.give_chunk_up()
-        for lane in self.lanes.working:
-            if lane.handled < lane.range.end:
+        for state in self.assignment.working:
+            if state.handled < state.range.end:
                 if drains:
-                    self.events.tell("draining", lane, reason=reason)
-                lane.end("yielded", reason)
+                    self.events.tell("draining", state, reason=reason)
+                state.end("yielded", reason)
 
     def give_chunk_up(self) -> None:
         """Nothing of it is kept, but what was sent without a transaction. An empty one is open in its place."""
@@ -282,8 +282,8 @@ class PartitionWorker:
         self.delivery.begin()
 
     def close(self) -> None:
-        for handler in self.handlers.values():
-            handler.close()
+        for processor in self.processors.values():
+            processor.close()
         self.delivery.close()
         self.source.close()
         self.topic.close()

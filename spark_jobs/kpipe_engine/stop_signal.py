@@ -1,4 +1,4 @@
-"""When partitions are given up before their end: at the run's deadline, or when somebody asks for it."""
+"""The signal that partitions are given up before their end: at the deadline of the run, or on request."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ LOOK_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
 
 
-class YieldOrders:
-    """Says why a partition should yield now, if it should."""
+class StopSignal:
+    """Tells whether partitions should yield now, and why."""
 
     def __init__(self, deadline: float | None = None) -> None:
         self._deadline = deadline
         self._asked: str | None = None
         self._stop = threading.Event()
-        self.given = False
-        """Whether somebody has asked: looked at for each record, so it is as plain as can be."""
+        self.is_set = False
+        """True once somebody has requested it. It is read for each record, and so it is a plain attribute."""
 
     @property
     def reason(self) -> str | None:
         if self._asked is None and self.seconds_left <= 0:
-            self.ask("the run has reached its max_run_time")
+            self.request("the run has reached its max_run_time")
         return self._asked
 
-    def ask(self, reason: str) -> None:
+    def request(self, reason: str) -> None:
         self._asked = reason
-        self.given = True
+        self.is_set = True
         self._stop.set()
 
     @property
@@ -53,12 +53,12 @@ class YieldOrders:
         return math.inf if self._deadline is None else self._deadline - time.time()
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless there is a reason to yield before."""
+        """Sleep, or return as soon as there is a reason to yield."""
         self._stop.wait(max(0.0, min(seconds, self.seconds_left)))
 
 
-class ListeningOrders(YieldOrders):
-    """A context manager: inside the block, a thread looks in Kafka for a request to stop."""
+class KafkaStopSignal(StopSignal):
+    """A signal that a request in Kafka sets: within its `with` block, a thread looks for one."""
 
     def __init__(self, job: Job, settings: Settings) -> None:
         super().__init__(job.deadline)
@@ -101,7 +101,7 @@ class ListeningOrders(YieldOrders):
         except DocumentError as error:
             # One to an earlier attempt stays where it is, and would stop all that come after it.
             if found.offset == self._job.attempt:
-                self.ask(f"somebody asks to stop in words that cannot be read: {error}")
+                self.request(f"somebody asks to stop in words that cannot be read: {error}")
             return
         if request is not None and request.attempt == self._job.attempt:
-            self.ask(request.reason)
+            self.request(request.reason)

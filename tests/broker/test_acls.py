@@ -27,7 +27,7 @@ from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
 from airflow_provider_kpipe.redriving.planning import check_redrive_topics
 from airflow_provider_kpipe.running.stop_requests import request_stop
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 
 RECORDS = 10
@@ -196,7 +196,7 @@ def test_a_range_in_pieces_needs_no_more(strict: StrictBroker, monkeypatch: pyte
     (planned,) = plan.ranges
     assert len(planned.pieces) > 1
     for task, piece in enumerate(planned.pieces):
-        finished(build_worker(job, bench.kafka, [piece], YieldOrders(), task).run())
+        finished(build_worker(job, bench.kafka, [piece], StopSignal(), task).run())
     end_transactions(bench, plan)
     assert bench.checkpoint(plan).partitions[0].committed == RECORDS
 

@@ -26,8 +26,8 @@ from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, Kafka
 from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.record import SourceMessage
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.assignment.assignment import Lanes
-from kpipe_engine.errors import PartitionStoppedError, is_silence
+from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.errors import PartitionHaltedError, is_silence
 from kpipe_engine.redrive import ledger as redrive_ledger
 from kpipe_engine.redrive.ledger import Ledger
 from kpipe_engine.supervision.silence import silent_clusters
@@ -135,13 +135,13 @@ def test_partitions_with_one_writer_wait_for_a_silent_broker_once(
     worker = bench.worker(bench.plan(), *range(4))
     worker.open()
     worker.run_chunk()
-    stop, silent = Lanes.stop, []
+    stop, silent = Assignment.stop, []
 
-    def note(lanes: Lanes, why: PartitionStoppedError) -> None:
-        silent.append((lanes.current.partition, str(why)))
-        stop(lanes, why)
+    def note(assignment: Assignment, why: PartitionHaltedError) -> None:
+        silent.append((assignment.current.partition, str(why)))
+        stop(assignment, why)
 
-    monkeypatch.setattr(Lanes, "stop", note)
+    monkeypatch.setattr(Assignment, "stop", note)
     own_broker.pause()
     shorten_bounds()
 

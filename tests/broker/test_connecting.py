@@ -41,7 +41,7 @@ from kpipe_engine.client_settings import consumer_settings, log_error, reader_of
 from kpipe_engine.reading.held_offsets import held_offsets
 from kpipe_engine.reading.lone_fetch import fetch_alone
 from kpipe_engine.reading.planned_topic import PlannedTopic
-from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 from kpipe_engine.supervision.silence import silent_clusters
 from kpipe_engine.wiring import build_worker
 from kpipe_engine.writing.missing_replicas import reason_with_replicas
@@ -153,8 +153,8 @@ def test_each_client_backs_off_and_has_a_logger(
     with Positions(bench.settings) as positions:
         assert truncated(positions.cluster, bench.pipeline.group, bench.topic, {0: (1, 0)}) == {}
     request_stop(bench.settings, newer, job.attempt, "enough")
-    with ListeningOrders(job, bench.settings) as orders:
-        wait_for(lambda: orders.given, "the request to stop")
+    with KafkaStopSignal(job, bench.settings) as stop_signal:
+        wait_for(lambda: stop_signal.is_set, "the request to stop")
     assert fetch_alone(consumer_settings(bench.settings, plan, 0), TopicPartition(bench.topic, 0, 0), 1)
     assert silent_clusters(bench.kafka) == []
     PlannedTopic(bench.settings, newer).check()
@@ -173,7 +173,7 @@ def test_each_client_backs_off_and_has_a_logger(
 def claim(bench: Bench, job: Job) -> None:
     """Begin with the first of several pieces; a newer run fences all that an older one may have begun."""
     pieces: Any = job.plan.ranges[0].pieces
-    worker = build_worker(job, bench.kafka, [pieces[0]], YieldOrders(), 0)
+    worker = build_worker(job, bench.kafka, [pieces[0]], StopSignal(), 0)
     worker.open()
     worker.close()
 

@@ -141,7 +141,7 @@ def test_a_newer_version_that_comes_while_a_run_is_at_work_stops_it(broker: Sand
     worker.run_chunks()
     worker.close()
 
-    progress = worker.lanes[0].progress
+    progress = worker.assignment[0].progress
     assert progress.state == "stopped"
     assert "written by kpipe 9.8.0" in (progress.reason or "")
     after = held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic)

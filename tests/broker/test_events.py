@@ -12,7 +12,7 @@ from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 
 @pytest.fixture
@@ -86,9 +86,9 @@ def test_how_a_partition_ends_before_its_end_is_told(broker: SandboxBroker, capl
     fill(bench.bootstrap, bench.topic, [*numbered(5), Sent(b"{broken", b"5")])
     plan = bench.plan()
     bench.work(plan)
-    orders = YieldOrders()
-    orders.ask("somebody stopped the task")
-    bench.work(plan, orders=orders)
+    stop_signal = StopSignal()
+    stop_signal.request("somebody stopped the task")
+    bench.work(plan, stop_signal=stop_signal)
 
     found = [(each["event"], each["next_offset"]) for each in logged(caplog)]
     assert found == [
@@ -111,9 +111,9 @@ def test_what_is_given_up_is_not_drained(broker: SandboxBroker, caplog: pytest.L
     scaling = PartitionScaling(rebalance_mode="stop_accepting_new_work_and_yield")
     bench = Bench.make(broker.bootstrap_servers, scaling=scaling)
     fill(bench.bootstrap, bench.topic, numbered(5))
-    orders = YieldOrders()
-    orders.ask("somebody stopped the task")
-    bench.work(bench.plan(), orders=orders)
+    stop_signal = StopSignal()
+    stop_signal.request("somebody stopped the task")
+    bench.work(bench.plan(), stop_signal=stop_signal)
     assert [each["event"] for each in logged(caplog)] == ["assigned", "chunk_stored", "yielded"]
 
 

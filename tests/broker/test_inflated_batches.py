@@ -14,7 +14,7 @@ from topics import read_all
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 
 LIMITS = {"receive.message.max.bytes": "3000000", "fetch.max.bytes": "2000000", "message.max.bytes": "2000000"}
@@ -35,7 +35,7 @@ def put(bench: Bench, compression: str, *values: bytes, topic: str | None = None
 def work(bench: Bench, **source: Any) -> Any:
     plan = bench.plan()
     kafka = KafkaSettings({**bench.settings, **LIMITS, **source}, bench.settings)
-    (progress,) = build_worker(bench.attempt(plan), kafka, plan.ranges, YieldOrders()).run()
+    (progress,) = build_worker(bench.attempt(plan), kafka, plan.ranges, StopSignal()).run()
     return progress
 
 

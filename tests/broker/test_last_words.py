@@ -62,7 +62,7 @@ def test_a_chunk_that_fails_again_and_again(
     run_chunk = worker.run_chunk
 
     def run_one() -> None:
-        if worker.lanes[0].stored:
+        if worker.assignment[0].stored:
             raise ChunkFailedError("the broker is in a bad mood")
         run_chunk()
 
@@ -91,6 +91,6 @@ def test_what_a_newer_run_has_by_now_is_left_alone(broker: SandboxBroker) -> Non
     assert (found.state, found.next_offset, found.counts.read) == ("running", 10, 10)
     at_work.run_chunks()
     at_work.close()
-    assert at_work.lanes[0].progress.complete
+    assert at_work.assignment[0].progress.complete
     assert stored(bench, older)[0].state == "revoked"
     assert len(ids(bench)) == 20

@@ -29,7 +29,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
@@ -141,10 +141,10 @@ def run_half_way(bench: Bench, plan: Plan, chance: random.Random, first: int | N
     planned, job = plan.ranges[0], bench.attempt(plan)
     pieces = [planned.pieces[0], *planned.pieces]
     for task, piece in enumerate(pieces):
-        worker = build_worker(job, bench.kafka, [piece], YieldOrders(), task)
+        worker = build_worker(job, bench.kafka, [piece], StopSignal(), task)
         worker.open()
         for _ in range(_chunks(piece, chance, first) if task else 0):
-            if worker.lanes.unsettled:
+            if worker.assignment.unsettled:
                 worker.run_chunk()
         worker.close()
 
@@ -158,11 +158,11 @@ def finish(bench: Bench) -> None:
     plan = bench.plan(run_key="last")
     job = bench.attempt(plan)
     for task, piece in enumerate((plan.ranges[0].pieces[0], *plan.ranges[0].pieces)):
-        worker = build_worker(job, bench.kafka, [piece], YieldOrders(), task)
+        worker = build_worker(job, bench.kafka, [piece], StopSignal(), task)
         worker.open()
         if task:
             worker.run_chunks()
-            assert worker.lanes[0].progress.complete
+            assert worker.assignment[0].progress.complete
         worker.close()
     assert bench.checkpoint(plan).complete
 

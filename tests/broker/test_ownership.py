@@ -45,7 +45,7 @@ def test_the_newer_run_goes_on_from_where_the_older_one_stands(broker: SandboxBr
 
     assert second.complete
     assert (second.took_over, second.counts.read) == ("older", 40)
-    revoked = first.lanes[0].progress
+    revoked = first.assignment[0].progress
     assert (revoked.state, revoked.reason) == ("revoked", "run newer took the partition over")
     if delivery == "exactly_once":
         assert ids(bench) == list(range(60))
@@ -68,7 +68,7 @@ def test_an_older_run_that_comes_late_leaves_the_newer_one_alone(broker: Sandbox
     second.close()
 
     assert (first.state, first.counts.read) == ("revoked", 0)
-    assert second.lanes[0].progress.complete
+    assert second.assignment[0].progress.complete
     assert sorted(ids(bench)) == list(range(60))
 
 
@@ -86,12 +86,12 @@ def test_two_runs_at_the_same_time_come_to_terms(
         time.sleep(0.01)
         # The older one is still at work when the newer one has begun, however long that takes.
         if record.key == b"599" and threading.current_thread() is first:
-            wait_for(lambda: second.worker.lanes[0].stored > 0, "a chunk of the newer run")
+            wait_for(lambda: second.worker.assignment[0].stored > 0, "a chunk of the newer run")
         return record
 
     monkeypatch.setattr(orders_kit, "slowly", slowly)
     first.start()
-    wait_for(lambda: first.worker.lanes[0].stored > 0, "a chunk of the older run")
+    wait_for(lambda: first.worker.assignment[0].stored > 0, "a chunk of the older run")
 
     second.start()
     first.join(120)

@@ -310,7 +310,7 @@ def test_a_newer_worker_fences_the_older_and_nothing_is_written_twice(broker: Sa
     older.close()
 
     assert progress.complete
-    assert (older.lanes[0].progress.state, older.lanes[0].progress.reason) == (
+    assert (older.assignment[0].progress.state, older.assignment[0].progress.reason) == (
         "revoked",
         "run run-1 took the partition over",
     )
@@ -421,5 +421,5 @@ def test_no_record_is_in_hand_once_its_chunk_is_stored(broker: SandboxBroker) ->
     worker = bench.worker(bench.plan())
     worker.open()
     worker.run_chunk()
-    assert (worker.lanes[0].stored, worker.whereabouts.at) == (10, None)
+    assert (worker.assignment[0].stored, worker.whereabouts.at) == (10, None)
     worker.close()

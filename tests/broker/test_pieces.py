@@ -301,7 +301,7 @@ def test_a_newer_run_takes_all_pieces_over(broker: SandboxBroker, scaling: Parti
 
     if newer.ranges[0].cuts:
         assert come_late.state == "revoked"
-        assert {worker.lanes[0].progress.state for worker in at_work} == {"revoked"}
+        assert {worker.assignment[0].progress.state for worker in at_work} == {"revoked"}
     assert sorted(ids(bench)) == list(range(100))
     assert newer_bench.checkpoint(newer).complete
 
@@ -370,7 +370,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
     takes_over.close()
     at_work.run_chunks()
     at_work.close()
-    assert at_work.lanes[0].progress.state == "revoked"
+    assert at_work.assignment[0].progress.state == "revoked"
 
     for slot in range(len(newer.ranges[0].pieces)):
         assert newer_bench.piece(job, slot, task=slot + 1).run()[0].complete
@@ -393,12 +393,12 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
     at_work.run_chunk()
     assert bench.piece(older_job, 0).run()[0].complete
 
-    claims.recovery.until_it_works(claims.take_on, lambda: claims.lanes.ours)
+    claims.recovery.until_it_works(claims.take_on, lambda: claims.assignment.ours)
     claims.close()
 
     at_work.run_chunks()
     at_work.close()
-    assert at_work.lanes[0].progress.state == "revoked"
+    assert at_work.assignment[0].progress.state == "revoked"
     for slot in range(4):
         bench.piece(job, slot, task=slot + 1).run()
     assert sorted(ids(bench)) == list(range(100))

@@ -23,7 +23,7 @@ from airflow_provider_kpipe.redriving.preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.redrive.ledger import Ledger
-from kpipe_engine.writing.producer_session import Acknowledgements
+from kpipe_engine.writing.producer_session import ProducerSession
 
 ODD = [1, 3, 5, 7, 9]
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")
@@ -199,14 +199,14 @@ def test_of_two_that_overlap_the_older_gives_way_and_nothing_goes_back_twice(bro
     newer.run_chunk()
     newer.run_chunk()
     newer.run_chunk()
-    assert newer.lanes.current.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 10}
+    assert newer.assignment.current.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 10}
 
     older.run_chunks()
     older.close()
     newer.run_chunks()
     newer.close()
 
-    assert newer.lanes.current.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 30}
+    assert newer.assignment.current.counts.named == {"kpipe:already_redriven": 20, "kpipe:redriven": 30}
     assert ids(bench, bench.output) == list(range(100))
 
 
@@ -219,11 +219,11 @@ def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker:
     assert redrive(bench, "quick").named == {"kpipe:already_redriven": 10, "kpipe:redriven": 40}
 
     # As after a chunk that failed, but without a look at whose partition it is by now.
-    held.delivery.renew(Acknowledgements)
+    held.delivery.renew(ProducerSession)
     held.run_chunks()
     held.close()
 
-    assert held.lanes.current.counts.named == {"kpipe:redriven": 10, "kpipe:already_redriven": 40}
+    assert held.assignment.current.counts.named == {"kpipe:redriven": 10, "kpipe:already_redriven": 40}
     assert ids(bench, bench.output) == list(range(100))
 
 
@@ -236,7 +236,7 @@ def test_a_retry_goes_on_where_the_last_try_stored(broker: SandboxBroker) -> Non
     cut.run_chunk()
     cut.delivery.begin()
     # A chunk that comes to nothing: its entries in the ledger as well.
-    cut.fill(Chunk(10, 60.0, cut.orders), cut.lanes)
+    cut.fill(Chunk(10, 60.0, cut.stop_signal), cut.assignment)
     cut.close()
 
     (progress,) = work(bench, made)

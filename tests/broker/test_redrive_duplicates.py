@@ -106,12 +106,12 @@ def test_letters_in_different_partitions_that_are_redriven_at_once(broker: Sandb
         each.open()
     for each in workers:
         each.delivery.begin()
-        each.fill(Chunk(100, 60.0, each.orders), each.lanes)
+        each.fill(Chunk(100, 60.0, each.stop_signal), each.assignment)
     for each in workers:
         each.store()
         each.close()
 
-    counts = sum((each.lanes.current.counts for each in workers), Counts())
+    counts = sum((each.assignment.current.counts for each in workers), Counts())
     assert counts.named == would == {"kpipe:redriven": 30, "kpipe:duplicate": 30}
     found = [json.loads(record.value or b"")["id"] for record in read_all(bench.bootstrap, bench.output)]
     assert sorted(found) == list(range(30))
@@ -149,7 +149,7 @@ def test_what_comes_to_nothing_has_settled_nothing(broker: SandboxBroker) -> Non
     cut.open()
     cut.run_chunk()
     cut.delivery.begin()
-    cut.fill(Chunk(15, 60.0, cut.orders), cut.lanes)
+    cut.fill(Chunk(15, 60.0, cut.stop_signal), cut.assignment)
     cut.recovery.forget_chunk()
     cut.run_chunk()
     cut.close()

@@ -138,7 +138,7 @@ def beside_a_live_run(broker: SandboxBroker, chunks: int | None) -> Bench:
     whole(bench, "back", publish=True, start=Explicit({0: 0}), end=Explicit({0: 30}))
     assert at(bench) == {0: 30}
     worker.run_chunks()
-    assert worker.lanes[0].progress.complete
+    assert worker.assignment[0].progress.complete
     worker.close()
     assert bench.checkpoint(live).complete
     return bench

@@ -19,7 +19,7 @@ from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.transactions import left_open as transactions
 from airflow_provider_kpipe.transactions.left_open import end_open_transactions, end_what_is_left_open
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 
 
@@ -104,7 +104,7 @@ def test_of_a_partition_in_pieces_those_of_all_pieces_are_ended(
     plan = bench.plan()
     job = bench.attempt(plan)
     claim, *others = [
-        build_worker(job, bench.kafka, [each], YieldOrders(), task) for task, each in enumerate(plan.ranges[1].pieces)
+        build_worker(job, bench.kafka, [each], StopSignal(), task) for task, each in enumerate(plan.ranges[1].pieces)
     ]
     assert len(others) == 3
     claim.open()
@@ -123,7 +123,7 @@ def test_a_live_worker_of_the_pipeline_redoes_a_chunk(broker: SandboxBroker) -> 
     with abandoned(alive):
         end_all(bench, bench.plan("newer", partitions=[0]))
         alive.run_chunks()
-    assert alive.lanes[0].progress.complete
+    assert alive.assignment[0].progress.complete
     assert len(read_all(bench.bootstrap, bench.output)) == 40
 
 
@@ -137,7 +137,7 @@ def test_a_newer_run_is_left_alone_by_an_older_one(broker: SandboxBroker) -> Non
         checkpointed(bench, older)
 
         alive.store()  # raises if it was fenced
-    assert alive.lanes[0].stored == 10
+    assert alive.assignment[0].stored == 10
 
 
 def test_a_worker_killed_between_its_offset_and_its_commit_holds_up_no_checkpoint(broker: SandboxBroker) -> None:
@@ -147,7 +147,7 @@ def test_a_worker_killed_between_its_offset_and_its_commit_holds_up_no_checkpoin
     worker = bench.worker(plan)
     with abandoned(worker):
         worker.delivery.acks.producer.send_offsets_to_transaction(
-            worker.ownership.positions(worker.lanes).progress, worker.source.consumer.consumer_group_metadata()
+            worker.ownership.positions(worker.assignment).progress, worker.source.consumer.consumer_group_metadata()
         )
         assert checkpointed(bench, plan) is None
         assert not are_held_back(bench.bootstrap, bench.output)
@@ -165,11 +165,11 @@ def test_a_worker_killed_over_its_lease_holds_up_no_checkpoint(broker: SandboxBr
     plan = bench.plan()
     worker = bench.worker(plan)
     worker.delivery.open()
-    worker.recovery.look(worker.lanes.not_revoked)
+    worker.recovery.look(worker.assignment.not_revoked)
     worker.delivery.begin()
     try:
         worker.delivery.acks.producer.send_offsets_to_transaction(
-            worker.ownership.positions(worker.lanes).progress, worker.source.consumer.consumer_group_metadata()
+            worker.ownership.positions(worker.assignment).progress, worker.source.consumer.consumer_group_metadata()
         )
         assert checkpointed(bench, plan) == (40 if runs_before else None)
         assert len(bench.plan("next").pending) == 1

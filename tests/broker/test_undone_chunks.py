@@ -14,7 +14,7 @@ from airflow_provider_kpipe import PartitionScaling, RetryPolicy
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.errors import ChunkFailedError
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 both_deliveries = pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 
@@ -36,15 +36,15 @@ def test_a_fault_while_the_chunk_is_given_up(
         scaling=scaling,
     )
     fill(bench.bootstrap, bench.topic, numbered(10))
-    plan, orders, fails_at_five = bench.plan(), YieldOrders(), faulty_kit.fails_at_five
+    plan, stop_signal, fails_at_five = bench.plan(), StopSignal(), faulty_kit.fails_at_five
 
     def stopped_at_five(record: Any) -> Any:
         if json.loads(record.value)["id"] == 5:
-            orders.ask("somebody stopped the task")
+            stop_signal.request("somebody stopped the task")
         return fails_at_five(record)
 
     monkeypatch.setattr(faulty_kit, "fails_at_five", stopped_at_five)
-    (given_up,) = bench.work(plan, orders=orders)
+    (given_up,) = bench.work(plan, stop_signal=stop_signal)
     assert (given_up.state, given_up.next_offset) == ("yielded", 0)
 
     monkeypatch.undo()

@@ -21,7 +21,7 @@ from airflow_provider_kpipe.contract.pipeline.scaling import RebalanceMode
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import stop_signal as yielding
-from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 MODES: tuple[RebalanceMode, ...] = ("drain_and_yield", "stop_accepting_new_work_and_yield")
@@ -51,12 +51,12 @@ def test_what_is_in_flight_is_finished_or_given_up(
     # One chunk holds everything: whatever is stored when it yields is what was in flight.
     bench = make(broker, delivery, mode, chunk_seconds=600.0)
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
-    plan, orders = bench.plan(), YieldOrders()
-    working = Working(bench.worker(plan, orders=orders))
+    plan, stop_signal = bench.plan(), StopSignal()
+    working = Working(bench.worker(plan, stop_signal=stop_signal))
     working.start()
-    wait_for(lambda: working.worker.lanes[0].counts.read > 100 or not working.is_alive(), "a hundred records")
+    wait_for(lambda: working.worker.assignment[0].counts.read > 100 or not working.is_alive(), "a hundred records")
 
-    orders.ask("somebody stopped the task")
+    stop_signal.request("somebody stopped the task")
     working.join(60)
 
     (progress,) = working.progress
@@ -84,11 +84,11 @@ def test_a_run_that_was_stopped_loses_nothing_when_it_goes_on(
 ) -> None:
     bench = make(broker, delivery, mode, chunk_records=50)
     fill(bench.bootstrap, bench.topic, numbered(400))
-    plan, orders = bench.plan(), YieldOrders()
-    working = Working(bench.worker(plan, orders=orders))
+    plan, stop_signal = bench.plan(), StopSignal()
+    working = Working(bench.worker(plan, stop_signal=stop_signal))
     working.start()
-    wait_for(lambda: working.worker.lanes[0].stored >= 100 or not working.is_alive(), "two chunks")
-    orders.ask("somebody stopped the task")
+    wait_for(lambda: working.worker.assignment[0].stored >= 100 or not working.is_alive(), "two chunks")
+    stop_signal.request("somebody stopped the task")
     working.join(60)
     assert working.progress[0].state == "yielded"
 
@@ -106,7 +106,7 @@ def test_a_partition_that_has_not_begun_by_the_deadline_says_so(broker: SandboxB
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
 
-    (progress,) = bench.work(bench.plan(), orders=YieldOrders(deadline=time.time() - 1))
+    (progress,) = bench.work(bench.plan(), stop_signal=StopSignal(deadline=time.time() - 1))
 
     assert (progress.state, progress.next_offset) == ("yielded", 0)
     assert progress.reason == "the run has reached its max_run_time"
@@ -126,7 +126,7 @@ def test_a_run_ends_at_its_deadline(broker: SandboxBroker, monkeypatch: pytest.M
 
     monkeypatch.setattr(orders_kit, "slowly", slowly)
     monkeypatch.setattr(yielding, "time", SimpleNamespace(time=lambda: clock.now))
-    (progress,) = bench.work(bench.plan(), orders=YieldOrders(deadline=clock.now + 3_600))
+    (progress,) = bench.work(bench.plan(), stop_signal=StopSignal(deadline=clock.now + 3_600))
 
     assert (progress.state, progress.reason) == ("yielded", "the run has reached its max_run_time")
     assert 100 < progress.next_offset < RECORDS
@@ -136,26 +136,26 @@ def test_a_run_ends_at_its_deadline(broker: SandboxBroker, monkeypatch: pytest.M
 def test_a_request_in_kafka_reaches_a_job_and_no_other_attempt_of_it(
     broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: Counter[ListeningOrders] = Counter()
-    look = ListeningOrders._look
+    looks: Counter[KafkaStopSignal] = Counter()
+    look = KafkaStopSignal._look
 
-    def counted(orders: ListeningOrders, *arguments: Any) -> None:
-        look(orders, *arguments)
-        looks[orders] += 1
+    def counted(stop_signal: KafkaStopSignal, *arguments: Any) -> None:
+        look(stop_signal, *arguments)
+        looks[stop_signal] += 1
 
-    monkeypatch.setattr(ListeningOrders, "_look", counted)
+    monkeypatch.setattr(KafkaStopSignal, "_look", counted)
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
     plan = bench.plan()
     job, other = bench.attempt(plan), bench.attempt(plan)
-    with ListeningOrders(job, bench.settings) as ours, ListeningOrders(other, bench.settings) as others:
+    with KafkaStopSignal(job, bench.settings) as ours, KafkaStopSignal(other, bench.settings) as others:
         request_stop(bench.settings, plan, job.attempt, "the task was asked to stop")
-        wait_for(lambda: ours.given, "the request")
+        wait_for(lambda: ours.is_set, "the request")
         # The look that they are at may have begun before the request.
         before = looks[others]
         wait_for(lambda: looks[others] > before + 1, "another look of the others")
         assert ours.reason == "the task was asked to stop"
-        assert not others.given
+        assert not others.is_set
 
 
 def test_a_partition_that_waits_for_a_next_try_yields_at_once(broker: SandboxBroker) -> None:
@@ -165,12 +165,14 @@ def test_a_partition_that_waits_for_a_next_try_yields_at_once(broker: SandboxBro
         broker.bootstrap_servers, segments=["orders_kit:parse"], retry=RetryPolicy.fixed(2, 3_000), chunk_seconds=1.0
     )
     fill(bench.bootstrap, bench.topic, [*numbered(5), type(numbered(1)[0])(b"{broken", b"5")])
-    orders = YieldOrders()
-    working = Working(bench.worker(bench.plan(), orders=orders))
+    stop_signal = StopSignal()
+    working = Working(bench.worker(bench.plan(), stop_signal=stop_signal))
     working.start()
-    wait_for(lambda: working.worker.lanes[0].stored == 5 or not working.is_alive(), "what lies before the broken one")
+    wait_for(
+        lambda: working.worker.assignment[0].stored == 5 or not working.is_alive(), "what lies before the broken one"
+    )
 
-    orders.ask("somebody stopped the task")
+    stop_signal.request("somebody stopped the task")
     working.join(60)
 
     assert not working.is_alive()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from airflow_provider_kpipe.contract.job import Job
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 Rank = tuple[int, int]
 """The numbers of a plan and an attempt: those of later ones are higher."""
@@ -22,7 +22,7 @@ class Hand:
 
     name: str
     worker: PartitionWorker
-    orders: YieldOrders
+    stop_signal: StopSignal
     job: Job
     state: str = "new"
     trap: str | None = None
@@ -35,7 +35,7 @@ class Hand:
     @property
     def slot(self) -> int:
         """Where its piece stands among those of the partition."""
-        return self.worker.lanes[0].range.slot
+        return self.worker.assignment[0].range.slot
 
     def dies_waiting(self) -> None:
         """In the midst of its next store, as soon as it waits for what the broker says of its records."""
@@ -59,11 +59,11 @@ class Taken:
 
     def by(self, hand: Hand) -> None:
         group, (number, _) = hand.job.plan.working_group, hand.rank
-        for lane in hand.worker.lanes.ours:
-            piece = group, lane.partition, hand.slot
+        for state in hand.worker.assignment.ours:
+            piece = group, state.partition, hand.slot
             self.pieces[piece] = max(hand.rank, self.pieces.get(piece, hand.rank))
             if hand.slot == 0:
-                run = group, lane.partition
+                run = group, state.partition
                 self.runs[run] = max(number, self.runs.get(run, number))
 
     def is_from(self, hand: Hand, partition: int) -> bool:

@@ -15,12 +15,12 @@ from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.planning import facts
 from kpipe_engine.assignment import claiming as ownership
-from kpipe_engine.assignment.claiming import Ownership, Positions
-from kpipe_engine.assignment.range_state import Lane
-from kpipe_engine.chunk_retry import Recovery
+from kpipe_engine.assignment.claiming import Claims, Positions
+from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.chunk_retry import ChunkRetry
 from kpipe_engine.redrive.ledger import Ledger
-from kpipe_engine.writing.chunk_writer import AtLeastOnce
-from kpipe_engine.writing.producer_session import Acknowledgements
+from kpipe_engine.writing.chunk_writer import AtLeastOnceWriter
+from kpipe_engine.writing.producer_session import ProducerSession
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -55,11 +55,11 @@ def checkpoints_do_not_fence_each_other(patch: pytest.MonkeyPatch) -> None:
 
 
 def spans_that_are_done_are_read(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Lane, "skips", property(lambda _: ()))
+    patch.setattr(RangeState, "skips", property(lambda _: ()))
 
 
 def nobody_looks_after_a_failure(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Recovery, "go_back", lambda self: self._source.forget())
+    patch.setattr(ChunkRetry, "go_back", lambda self: self._source.forget())
 
 
 def counts_of_a_run_before_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -75,31 +75,31 @@ def leases_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def pieces_of_a_run_before_are_not_fenced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ownership, "_fence", lambda *_: None)
+    patch.setattr(Claims, "_fence", lambda *_: None)
 
 
 def pieces_do_not_ask_whose_the_partition_is(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ownership, "_is_claimed", lambda _, claim: claim is not None)
+    patch.setattr(Claims, "_is_claimed", lambda _, claim: claim is not None)
 
 
 def nobody_waits_for_acknowledgements(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Acknowledgements, "wait", lambda _: None)
+    patch.setattr(ProducerSession, "wait", lambda _: None)
 
 
 def at_least_once_stores_before_it_waits(patch: pytest.MonkeyPatch) -> None:
-    store = AtLeastOnce.store
+    store = AtLeastOnceWriter.store
 
-    def store_first(self: AtLeastOnce, positions: Positions) -> None:
+    def store_first(self: AtLeastOnceWriter, positions: Positions) -> None:
         wait = self.acks.wait
         patch.setattr(self.acks, "wait", lambda: None)
         store(self, positions)
         wait()
 
-    patch.setattr(AtLeastOnce, "store", store_first)
+    patch.setattr(AtLeastOnceWriter, "store", store_first)
 
 
 def at_least_once_stores_over_a_later_run(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ownership, "lost", lambda *_: [])
+    patch.setattr(Claims, "lost", lambda *_: [])
 
 
 PLANTED: Mapping[Plant, int] = {

@@ -27,8 +27,8 @@ from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
 from airflow_provider_kpipe.redriving.planning import make_redrive_plan
 from airflow_provider_kpipe.running.attempts import begin_attempt
 from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
-from kpipe_engine.errors import PartitionStoppedError, reason_of
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.errors import PartitionHaltedError, reason_of
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 from tests.interleaving.hand import Hand, Killed, Taken
 from tests.promises.model import Found, Kind, Model, Run, Told
@@ -209,10 +209,10 @@ class World:
         return hands
 
     def _hand(self, job: Job, ranges: tuple[PartitionRange, ...], task: int, trap: str | None = None) -> Hand:
-        orders = YieldOrders()
-        worker = build_worker(job, self.bench.kafka, ranges, orders, task)
+        stop_signal = StopSignal()
+        worker = build_worker(job, self.bench.kafka, ranges, stop_signal, task)
         places = ",".join(f"{each.partition}.{each.slot}" for each in ranges)
-        hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, orders, job, trap=trap)
+        hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, stop_signal, job, trap=trap)
         store = worker.delivery.store
         worker.delivery.store = lambda positions: self._store(hand, store, positions)  # type: ignore[method-assign]
         return hand
@@ -241,7 +241,7 @@ class World:
             raise Killed(trap)
 
     def is_taken_from(self, hand: Hand) -> bool:
-        return any(self.taken.is_from(hand, lane.partition) for lane in hand.worker.lanes)
+        return any(self.taken.is_from(hand, state.partition) for state in hand.worker.assignment)
 
     @contextlib.contextmanager
     def _meanwhile(self) -> Iterator[None]:
@@ -258,19 +258,19 @@ class World:
         try:
             if before == "new":
                 worker.open()
-            elif worker.lanes.unsettled:
-                worker.recovery.until_it_works(worker.run_chunk, lambda: worker.lanes.unsettled)
+            elif worker.assignment.unsettled:
+                worker.recovery.until_it_works(worker.run_chunk, lambda: worker.assignment.unsettled)
             else:
                 self.close(hand)
                 return
             hand.state = "open"
             if before == "new":
                 self.taken.by(hand)
-            shown = [(each.stored, each.ended or "") for each in worker.lanes]
+            shown = [(each.stored, each.ended or "") for each in worker.assignment]
             self.note(f"{hand.name} {'has opened' if before == 'new' else 'has handled a chunk'}: {shown}")
         except Killed as killed:
             self.bury(hand, str(killed))
-        except (PartitionStoppedError, KafkaException) as stop:
+        except (PartitionHaltedError, KafkaException) as stop:
             self.note(f"{hand.name} stops: {reason_of(stop)}")
             self.close(hand)
 
@@ -293,7 +293,7 @@ class World:
         self.note(f"{hand.name} is {how}")
 
     def yields(self, hand: Hand) -> None:
-        hand.orders.ask("somebody asks")
+        hand.stop_signal.request("somebody asks")
         self.note(f"{hand.name} is asked to yield")
         self.finish(hand)
 

@@ -21,7 +21,7 @@ from airflow_provider_kpipe.planning.ranges import Wishes
 from airflow_provider_kpipe.running.attempts import begin_attempt
 from airflow_provider_kpipe.sandbox import create_topics
 from kpipe_engine.partition_worker import PartitionWorker
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 
 CLOCKS = count()
@@ -124,13 +124,13 @@ class Bench:
         plan: Plan,
         *partitions: int,
         job: Job | None = None,
-        orders: YieldOrders | None = None,
+        stop_signal: StopSignal | None = None,
         **settings: Any,
     ) -> PartitionWorker:
         """For the first partition, if none is named. Workers of one job share an attempt."""
         kafka = KafkaSettings(self.settings, {**self.written_settings, **settings}, self.registry, self.registry)
         planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
-        return build_worker(job or self.attempt(plan), kafka, planned, orders or YieldOrders())
+        return build_worker(job or self.attempt(plan), kafka, planned, stop_signal or StopSignal())
 
     def claim(self, plan: Plan) -> Job:
         """Begin an attempt, and do what the driver does before its tasks begin."""
@@ -145,7 +145,7 @@ class Bench:
     def piece(self, job: Job, slot: int = 0, task: int = 1, partition: int = 0) -> PartitionWorker:
         """The worker of one piece, as the tasks of a job have it; a range that is not cut has one."""
         (planned,) = [each for each in job.plan.ranges if each.partition == partition]
-        return build_worker(job, self.kafka, planned.pieces[slot : slot + 1], YieldOrders(), task)
+        return build_worker(job, self.kafka, planned.pieces[slot : slot + 1], StopSignal(), task)
 
     def work(self, plan: Plan, *partitions: int, job: Job | None = None, **options: Any) -> list[PartitionProgress]:
         """Run these ranges, or every pending one, here and one after another, in one attempt."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.reading.chunk import Chunk
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 
 class Working(threading.Thread):
@@ -34,7 +34,7 @@ def abandoned(*workers: PartitionWorker, chunks: int = 0) -> Iterator[None]:
             for _ in range(chunks):
                 worker.run_chunk()
             worker.recovery.begin()
-            worker.fill(Chunk(10, 60.0, YieldOrders()), worker.next_lanes)
+            worker.fill(Chunk(10, 60.0, StopSignal()), worker.next_states)
             assert worker.delivery.acks.producer.flush(30) == 0
         yield
     finally:

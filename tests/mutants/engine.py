@@ -12,8 +12,8 @@ MUTATIONS = (
     Mutation(
         "worker: why it stopped is not stored",
         f"{E}/partition_worker.py",
-        "        if lanes:\n            care",
-        "        if not lanes:\n            care",
+        "        if states:\n            care",
+        "        if not states:\n            care",
         f"{B}/test_last_words.py",
     ),
     Mutation(
@@ -33,8 +33,8 @@ MUTATIONS = (
     Mutation(
         "policy: where the budget is not known, what is written is not stored",
         f"{E}/faults/fault_handler.py",
-        "raise PartitionStoppedError(str(stop), message.offset()) from stop",
-        "raise PartitionStoppedError(str(stop)) from stop",
+        "raise PartitionHaltedError(str(stop), message.offset()) from stop",
+        "raise PartitionHaltedError(str(stop)) from stop",
         f"{U}/faults/test_fault_handler.py",
     ),
     # Reading
@@ -189,15 +189,15 @@ MUTATIONS = (
     Mutation(
         "dead letters: of a letter that faults again, the record inside is written",
         f"{E}/redrive/refaulted.py",
-        "self._letters.take(message.original if isinstance(message, RestoredMessage) else message, fault)",
+        "self._letters.take(message.original if isinstance(message, OriginalRecord) else message, fault)",
         "self._letters.take(message, fault)",
         f"{B}/test_redrive.py -k counts_its_attempts",
     ),
     Mutation(
         "dead letters: without a topic for them they vanish",
         f"{E}/faults/dead_letter_topic.py",
-        '        raise PartitionStoppedError(\n            f"offset {message.offset()}: {fault}; the pipeline has no',
-        '        PartitionStoppedError(\n            f"offset {message.offset()}: {fault}; the pipeline has no',
+        '        raise PartitionHaltedError(\n            f"offset {message.offset()}: {fault}; the pipeline has no',
+        '        PartitionHaltedError(\n            f"offset {message.offset()}: {fault}; the pipeline has no',
         f"{U}/faults/test_dead_letter_topic.py",
     ),
     Mutation(
@@ -352,7 +352,7 @@ MUTATIONS = (
     Mutation(
         "recovery: a record that is found is a try in vain",
         f"{E}/chunk_retry.py",
-        "tries = 1 if self._lanes.current.learn(failure.faults) else tries + 1",
+        "tries = 1 if self._assignment.current.learn(failure.faults) else tries + 1",
         "tries = tries + 1",
         f"{U}/test_chunk_retry.py",
     ),
@@ -394,8 +394,8 @@ MUTATIONS = (
     Mutation(
         "layout: more tasks at once than was said",
         f"{E}/supervision/task_layout.py",
-        "return Layout(tasks, None if most is None or most >= len(tasks) else most)",
-        "return Layout(tasks, None)",
+        "return TaskLayout(tasks, None if most is None or most >= len(tasks) else most)",
+        "return TaskLayout(tasks, None)",
         f"{U}/supervision/test_task_layout.py",
     ),
     Mutation(

@@ -89,8 +89,8 @@ MUTATIONS = (
     Mutation(
         "pieces: the driver imports segments",
         f"{E}/supervision/spark_task.py",
-        "YieldOrders(), care=care)",
-        "YieldOrders())",
+        "StopSignal(), care=care)",
+        "StopSignal())",
         f"{B}/test_pieces.py",
     ),
     Mutation(

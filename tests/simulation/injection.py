@@ -34,7 +34,7 @@ ENTRANCES = (
     "airflow_provider_kpipe.transactions.left_open",
     "airflow_provider_kpipe.planning.truncation",
     "kpipe_engine.processing.runners",
-    "kpipe_engine.partition_worker",
+    "kpipe_engine.wiring",
     "kpipe_engine.stop_signal",
 )
 THREADED = (

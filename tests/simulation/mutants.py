@@ -22,17 +22,19 @@ FIRST_SEED = 1_000_000
 NOTICED, ALIVE = 1, 0
 
 SIMULATED = (
-    *(
-        f"{PACKAGE}/contract/{name}.py"
-        for name in ("standing", "resuming", "publishing", "completed_offsets", "open_writers")
-    ),
-    *(f"{PACKAGE}/contract/{name}.py" for name in ("plan", "kafka_names", "redrive", "offsets")),
-    *(f"{PACKAGE}/kafka/{name}.py" for name in ("planner", "committer", "offset_transaction", "sequence")),
-    *(f"{PACKAGE}/kafka/{name}.py" for name in ("positions", "held_offsets", "attempts", "transactions")),
-    *(f"{ENGINE}/{name}.py" for name in ("partition_worker", "ownership", "delivery", "recovery", "lane", "source")),
-    *(f"{ENGINE}/{name}.py" for name in ("acknowledgements", "deadline", "held_offsets", "chunk", "yielding")),
-    *(f"{ENGINE}/{name}.py" for name in ("redrive", "redrive_ledger", "outputs", "dead_letters", "destination")),
-    *(f"{ENGINE}/{name}.py" for name in ("concurrent_handler", "fault_policy", "handlers", "retry")),
+    *(f"{PACKAGE}/contract/progress/{name}.py" for name in ("standing", "resuming", "publishing", "open_writers")),
+    *(f"{PACKAGE}/contract/offsets/{name}.py" for name in ("completed", "limits", "ranges")),
+    *(f"{PACKAGE}/contract/{name}.py" for name in ("plan", "kafka_names", "redrive/redrive")),
+    *(f"{PACKAGE}/{name}.py" for name in ("planning/ranges", "checkpointing/committer", "running/attempts")),
+    *(f"{PACKAGE}/transactions/{name}.py" for name in ("offset_transaction", "sequence", "left_open")),
+    *(f"{PACKAGE}/kafka/{name}.py" for name in ("positions", "held_offsets")),
+    *(f"{ENGINE}/{name}.py" for name in ("partition_worker", "chunk_retry", "bounded_calls", "stop_signal")),
+    *(f"{ENGINE}/reading/{name}.py" for name in ("range_reader", "held_offsets", "chunk")),
+    *(f"{ENGINE}/assignment/{name}.py" for name in ("claiming", "range_state")),
+    *(f"{ENGINE}/writing/{name}.py" for name in ("chunk_writer", "producer_session", "outputs", "destination")),
+    *(f"{ENGINE}/faults/{name}.py" for name in ("dead_letter_topic", "fault_handler")),
+    *(f"{ENGINE}/processing/{name}.py" for name in ("sequential", "concurrent", "copying", "retries")),
+    *(f"{ENGINE}/redrive/{name}.py" for name in ("processor", "ledger", "refaulted")),
 )
 """Where a mutation concerns something that the simulation runs."""
 

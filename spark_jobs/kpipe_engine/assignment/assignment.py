@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kpipe_engine.assignment.range_state import Lane
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
 
 
-class Lanes(tuple[Lane, ...]):
+class Assignment(tuple[RangeState, ...]):
     """All of a worker. One is read at a time: the current one."""
 
-    current: Lane
+    current: RangeState
 
-    def __init__(self, _lanes: Iterable[Lane]) -> None:
+    def __init__(self, _assignment: Iterable[RangeState]) -> None:
         self.current = self[0]
 
     @property
     def partitions(self) -> list[int]:
-        return [lane.partition for lane in self]
+        return [state.partition for state in self]
 
     @property
-    def working(self) -> list[Lane]:
-        return [lane for lane in self if lane.works]
+    def working(self) -> list[RangeState]:
+        return [state for state in self if state.works]
 
     @property
-    def unsettled(self) -> list[Lane]:
-        return [lane for lane in self if not lane.is_settled]
+    def unsettled(self) -> list[RangeState]:
+        return [state for state in self if not state.is_settled]
 
     @property
-    def not_revoked(self) -> list[Lane]:
-        return [lane for lane in self if not lane.is_revoked]
+    def not_revoked(self) -> list[RangeState]:
+        return [state for state in self if not state.is_revoked]
 
     @property
-    def ours(self) -> list[Lane]:
-        return [lane for lane in self if lane.is_ours]
+    def ours(self) -> list[RangeState]:
+        return [state for state in self if state.is_ours]
 
-    def stop(self, stop: PartitionStoppedError) -> None:
+    def stop(self, stop: PartitionHaltedError) -> None:
         """The current one, and the others with it where the whole pipeline is to stop."""
         self.current.stop(stop)
-        if isinstance(stop, PipelineStoppedError):
+        if isinstance(stop, PipelineHaltedError):
             for other in self.working:
                 other.end("stopped", f"partition {self.current.partition} stopped the pipeline: {stop}")
 
-    def stop_all(self, stop: PartitionStoppedError) -> None:
+    def stop_all(self, stop: PartitionHaltedError) -> None:
         """Each where it stands."""
-        for lane in self.working:
-            lane.stop(stop)
+        for state in self.working:
+            state.stop(stop)

@@ -25,7 +25,7 @@ class Suspicion:
 
 
 @dataclass(frozen=True, slots=True)
-class Care:
+class Precautions:
     """What the next worker of a block has to heed."""
 
     follows_death: bool = False

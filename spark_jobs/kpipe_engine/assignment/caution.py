@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kpipe_engine.assignment.care import Care, Suspicion
-from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.assignment.care import Precautions, Suspicion
+from kpipe_engine.assignment.range_state import RangeState
 
 GROWTH = 8
 
 
-class Caution:
+class CarefulStart:
     """Says what the next chunk is made of. Where nobody is suspected, that is as much as the pipeline allows."""
 
-    def __init__(self, care: Care, most: int) -> None:
+    def __init__(self, care: Precautions, most: int) -> None:
         self._suspicion: Suspicion | None = None
         self._most = self._records = most
         self.is_alone = care.follows_death
@@ -27,22 +27,24 @@ class Caution:
         """From the next chunk on."""
         self._suspicion, self._records = suspicion, min(self._most, suspicion.records)
 
-    def lanes(self, working: Sequence[Lane]) -> Sequence[Lane]:
+    def states(self, working: Sequence[RangeState]) -> Sequence[RangeState]:
         """Only the one that is suspected, until what is suspected of it is behind."""
         suspected = self._suspicion
         if suspected is None:
             return ()
-        lanes = [lane for lane in working if lane.partition == suspected.partition and lane.handled < suspected.after]
-        if not lanes:
+        states = [
+            state for state in working if state.partition == suspected.partition and state.handled < suspected.after
+        ]
+        if not states:
             self._suspicion = None
-        return lanes
+        return states
 
-    def records(self, lanes: Sequence[Lane]) -> int:
+    def records(self, states: Sequence[RangeState]) -> int:
         """A chunk ends in front of what is suspected."""
         suspected = self._suspicion
-        if suspected is None or suspected.first is None or lanes[0].handled >= suspected.first:
+        if suspected is None or suspected.first is None or states[0].handled >= suspected.first:
             return self._records
-        return min(self._most, suspected.first - lanes[0].handled)
+        return min(self._most, suspected.first - states[0].handled)
 
     def relax(self) -> None:
         """A chunk has passed."""

@@ -18,13 +18,13 @@ from airflow_provider_kpipe.contract.progress.details import fit, with_details
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress, Pieces, StoredProgress
 from airflow_provider_kpipe.contract.progress.resuming import is_of_another_pipeline, is_published, progress_of, take_on
 from airflow_provider_kpipe.contract.progress.standing import Stored, completed_in_pieces
-from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.client_settings import ANSWER_SECONDS, group_reader, let_go
 from kpipe_engine.errors import needing
 from kpipe_engine.reading.checkpoints import Checkpoints
 from kpipe_engine.reading.details_group import DetailsGroup
 from kpipe_engine.reading.held_offsets import held_offsets
-from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.reading.range_reader import RangeReader
 
 
 class Positions(NamedTuple):
@@ -34,52 +34,52 @@ class Positions(NamedTuple):
     details: list[TopicPartition]
 
 
-class Ownership:
+class Claims:
     """A lease lies beside each stored offset. Whoever finds a later one than its own leaves the partition alone.
 
     Of a partition that is cut into pieces, the lease beside the first piece is everybody's.
     """
 
-    def __init__(self, job: Job, task: int, slot: int, source: Source, settings: KafkaSettings) -> None:
+    def __init__(self, job: Job, task: int, slot: int, source: RangeReader, settings: KafkaSettings) -> None:
         self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
         self._fences = job.pipeline.delivery == "exactly_once"
         self._checkpointed = frozenset(job.checkpointed)
         self._told: set[int] = set()
         self._source, self._settings = source, settings
 
-    def look(self, lanes: Sequence[Lane]) -> list[Lane]:
-        """Have each lane go on from what is stored, or be revoked if it is somebody else's by now.
+    def look(self, states: Sequence[RangeState]) -> list[RangeState]:
+        """Have each range go on from what is stored, or be revoked if it is somebody else's by now.
 
         Those that a run before had in pieces are to be looked at again once our lease is there.
         """
-        partitions = [lane.partition for lane in lanes]
+        partitions = [state.partition for state in states]
         held = self._held(partitions, self._slot)
         checkpoints = Checkpoints(self._settings.source, self._plan, partitions)
         if self._slot == 0:
-            for lane in lanes:
-                with _left_if_unreadable(lane):
-                    self._first(lane, self._stored(held[lane.partition], self._slot), checkpoints)
-            return [lane for lane in lanes if lane.is_ours and lane.unsettled]
+            for state in states:
+                with _left_if_unreadable(state):
+                    self._first(state, self._stored(held[state.partition], self._slot), checkpoints)
+            return [state for state in states if state.is_ours and state.unsettled]
         claims = self._held(partitions, 0)
-        for lane in lanes:
-            with _left_if_unreadable(lane):
-                found, claim = self._stored(held[lane.partition], self._slot), _stored_in(claims[lane.partition])
-                lane.go_on(self._further(lane, found, claim, checkpoints))
-            self._stop_if_crowded(lane)
+        for state in states:
+            with _left_if_unreadable(state):
+                found, claim = self._stored(held[state.partition], self._slot), _stored_in(claims[state.partition])
+                state.go_on(self._further(state, found, claim, checkpoints))
+            self._stop_if_crowded(state)
         return []
 
-    def look_again(self, lanes: Sequence[Lane]) -> None:
+    def look_again(self, states: Sequence[RangeState]) -> None:
         """Now that our lease is there, none of the pieces begins any more; those that have are fenced, and count."""
-        for lane in lanes:
-            if (unsettled := lane.unsettled) is None:
+        for state in states:
+            if (unsettled := state.unsettled) is None:
                 continue
             if self._fences:
-                self._fence(lane, unsettled.count)
-            with _left_if_unreadable(lane):
-                found = self._pieces(lane, unsettled)
-                untold = [each.progress.counts for each in found if self._is_untold(lane, unsettled, each.progress)]
-                lane.take_over(self._completed(lane, found), sum(untold, Counts()))
-            self._stop_if_crowded(lane)
+                self._fence(state, unsettled.count)
+            with _left_if_unreadable(state):
+                found = self._pieces(state, unsettled)
+                untold = [each.progress.counts for each in found if self._is_untold(state, unsettled, each.progress)]
+                state.take_over(self._completed(state, found), sum(untold, Counts()))
+            self._stop_if_crowded(state)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Those on which a later lease lies."""
@@ -94,56 +94,56 @@ class Ownership:
             # Whoever looks again gets to know why.
             return True
 
-    def positions(self, lanes: Iterable[Lane]) -> Positions:
+    def positions(self, states: Iterable[RangeState]) -> Positions:
         """What is stored for each: its offset, and our lease on it."""
         positions = Positions([], [])
-        for lane in lanes:
-            where = self._plan.topic, lane.partition, lane.handled
-            fitted = fit(lane.to_store(self._plan, self._lease), self._plan.metadata_bytes)
-            epoch = lane.range.leader_epoch
+        for state in states:
+            where = self._plan.topic, state.partition, state.handled
+            fitted = fit(state.to_store(self._plan, self._lease), self._plan.metadata_bytes)
+            epoch = state.range.leader_epoch
             positions.progress.append(TopicPartition(*where, fitted.progress, leader_epoch=epoch))
             if fitted.details is not None:
                 positions.details.append(TopicPartition(*where, fitted.details))
         return positions
 
-    def _first(self, lane: Lane, found: Stored | None, checkpoints: Checkpoints) -> None:
+    def _first(self, state: RangeState, found: Stored | None, checkpoints: Checkpoints) -> None:
         unsettled = None
-        if found is not None and is_of_another_pipeline(lane.range, self._plan, found):
-            lane.leave(
-                f"partition {lane.partition} of group {self._plan.working_group!r} belongs to pipeline "
+        if found is not None and is_of_another_pipeline(state.range, self._plan, found):
+            state.leave(
+                f"partition {state.partition} of group {self._plan.working_group!r} belongs to pipeline "
                 f"{found.progress.owner!r}, and this one is {self._plan.owner!r}: give it a group_id of its own"
             )
             return
         reached = None
-        if self._is_checkpointed(lane) or self._may_be_told(lane, found):
-            reached = checkpoints.reached(lane.partition)
+        if self._is_checkpointed(state) or self._may_be_told(state, found):
+            reached = checkpoints.reached(state.partition)
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
-            pieces = self._pieces(lane, unsettled) if unsettled else []
-            if is_published(lane.range, found.offset, reached):
-                self._told.add(lane.partition)
-            found = replace(found, pieces=tuple(self._completed(lane, pieces)))
-        lane.go_on(take_on(lane.range, self._plan, self._lease, found, reached), unsettled)
-        self._stop_if_crowded(lane)
+            pieces = self._pieces(state, unsettled) if unsettled else []
+            if is_published(state.range, found.offset, reached):
+                self._told.add(state.partition)
+            found = replace(found, pieces=tuple(self._completed(state, pieces)))
+        state.go_on(take_on(state.range, self._plan, self._lease, found, reached), unsettled)
+        self._stop_if_crowded(state)
 
-    def _is_checkpointed(self, lane: Lane) -> bool:
-        return lane.partition in self._checkpointed
+    def _is_checkpointed(self, state: RangeState) -> bool:
+        return state.partition in self._checkpointed
 
-    def _may_be_told(self, lane: Lane, found: Stored | None) -> bool:
+    def _may_be_told(self, state: RangeState, found: Stored | None) -> bool:
         """Whether another run's checkpoint may have come since our attempt began, and may have told of its counts."""
-        if found is None or not found.progress.is_in(self._plan.topic_id, lane.range.origin):
+        if found is None or not found.progress.is_in(self._plan.topic_id, state.range.origin):
             return False
         is_own = found.progress.is_of(self._plan.run_key, self._plan.number)
-        return not (is_own or is_published(lane.range, found.offset))
+        return not (is_own or is_published(state.range, found.offset))
 
-    def _stop_if_crowded(self, lane: Lane) -> None:
+    def _stop_if_crowded(self, state: RangeState) -> None:
         """The plan left room for what its pieces leave behind. A run that was at work beside it may have taken it."""
-        spans, room = CompletedOffsets(-1, lane.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
-        if lane.works and lane.pieces > 1 and len(spans) + lane.pieces - 1 > room:
-            lane.end(
+        spans, room = CompletedOffsets(-1, state.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
+        if state.works and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
+            state.end(
                 "stopped",
                 f"runs that stopped half-way have left {len(spans)} spans of completed offsets, and those of "
-                f"{lane.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
+                f"{state.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
             )
 
     def _unsettled(self, found: StoredProgress) -> Pieces | None:
@@ -155,12 +155,12 @@ class Ownership:
         return Pieces(found.number, found.pieces)
 
     def _further(
-        self, lane: Lane, found: Stored | None, claim: Stored | None, checkpoints: Checkpoints
+        self, state: RangeState, found: Stored | None, claim: Stored | None, checkpoints: Checkpoints
     ) -> PartitionProgress:
         if not self._is_claimed(claim) or self._is_later(found):
-            return PartitionProgress.revoked(lane.range, claim.progress.run_key if claim else "that nobody knows")
-        reached = checkpoints.reached(lane.partition) if self._is_checkpointed(lane) else None
-        progress = progress_of(lane.range, self._plan, found, reached)
+            return PartitionProgress.revoked(state.range, claim.progress.run_key if claim else "that nobody knows")
+        reached = checkpoints.reached(state.partition) if self._is_checkpointed(state) else None
+        progress = progress_of(state.range, self._plan, found, reached)
         return progress.with_done(claim.progress.done if claim else ())
 
     def _is_later(self, found: Stored | None) -> bool:
@@ -171,29 +171,29 @@ class Ownership:
         """Whether the lease beside the first piece is that of our attempt, which puts it there before all else."""
         return claim is not None and claim.progress.lease.of_attempt == self._lease.of_attempt
 
-    def _pieces(self, lane: Lane, of: Pieces) -> list[Stored]:
+    def _pieces(self, state: RangeState, of: Pieces) -> list[Stored]:
         """What is stored beyond the first piece, whoever has stored it."""
         slots = range(1, of.count)
-        held = (self._stored(self._held([lane.partition], slot)[lane.partition], slot) for slot in slots)
+        held = (self._stored(self._held([state.partition], slot)[state.partition], slot) for slot in slots)
         return [each for each in held if each is not None]
 
-    def _completed(self, lane: Lane, pieces: Sequence[Stored]) -> list[Span]:
+    def _completed(self, state: RangeState, pieces: Sequence[Stored]) -> list[Span]:
         return completed_in_pieces(
-            self._plan.topic_id, lane.range.origin, ((each.offset, each.progress) for each in pieces)
+            self._plan.topic_id, state.range.origin, ((each.offset, each.progress) for each in pieces)
         )
 
-    def _is_untold(self, lane: Lane, of: Pieces, piece: StoredProgress) -> bool:
+    def _is_untold(self, state: RangeState, of: Pieces, piece: StoredProgress) -> bool:
         """Whether no checkpoint has told of a piece's counts, and no run has inherited them.
 
         One that has come since the first piece was stored has told of all of them.
         """
-        current = piece.is_in(self._plan.topic_id, lane.range.origin) and piece.number == of.number
-        return current and lane.partition not in self._told
+        current = piece.is_in(self._plan.topic_id, state.range.origin) and piece.number == of.number
+        return current and state.partition not in self._told
 
-    def _fence(self, lane: Lane, pieces: int) -> None:
+    def _fence(self, state: RangeState, pieces: int) -> None:
         """The writers of all pieces beyond the first, which our own writer has fenced."""
         for slot in range(1, pieces):
-            writer = self._plan.transactional_id(lane.partition, slot)
+            writer = self._plan.transactional_id(state.partition, slot)
             settings = connecting({"log_level": 3, **self._settings.destination})
             producer = Producer({**settings, "transactional.id": writer})
             try:
@@ -229,8 +229,8 @@ def _stored_in(held: TopicPartition) -> Stored | None:
 
 
 @contextmanager
-def _left_if_unreadable(lane: Lane) -> Iterator[None]:
+def _left_if_unreadable(state: RangeState) -> Iterator[None]:
     try:
         yield
     except DocumentError as error:
-        lane.leave(f"what is stored for partition {lane.partition} cannot be read, and is left as it is: {error}")
+        state.leave(f"what is stored for partition {state.partition} cannot be read, and is left as it is: {error}")

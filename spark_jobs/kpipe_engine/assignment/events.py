@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.progress.lease import lease_id_of
 from airflow_provider_kpipe.contract.progress.progress import Ending
-from kpipe_engine.assignment.range_state import Lane
+from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.client_settings import Settings, let_go, log_error
 
 Event: TypeAlias = Literal[
@@ -47,16 +47,16 @@ FLUSH_SECONDS = 10.0
 class PartitionEvents:
     """Nobody wants to know."""
 
-    def tell(self, event: Event, lane: Lane, **details: Any) -> None:
-        """Something has happened to the partition of a lane."""
+    def tell(self, event: Event, state: RangeState, **details: Any) -> None:
+        """Something has happened to the partition of a range."""
 
-    def tell_stored(self, lane: Lane, drains: bool) -> None:
+    def tell_stored(self, state: RangeState, drains: bool) -> None:
         """A chunk is stored, and with it perhaps how the partition ended."""
-        self.tell("chunk_stored", lane)
-        if drains and lane.ended == "yielded":
-            self.tell("drained", lane)
-        if lane.ended is not None or not lane.works:
-            self.tell(_LAST[lane.ended], lane, reason=lane.reason)
+        self.tell("chunk_stored", state)
+        if drains and state.ended == "yielded":
+            self.tell("drained", state)
+        if state.ended is not None or not state.works:
+            self.tell(_LAST[state.ended], state, reason=state.reason)
 
     def close(self) -> None:
         """Nothing more happens."""
@@ -68,24 +68,24 @@ class LoggedEvents(PartitionEvents):
     def __init__(self, job: Job) -> None:
         self._common = {"pipeline": job.plan.pipeline, "run_key": job.plan.run_key, "topic": job.plan.topic}
 
-    def tell(self, event: Event, lane: Lane, **details: Any) -> None:
-        log.info("%s", json.dumps(self.document(event, lane, details)))
+    def tell(self, event: Event, state: RangeState, **details: Any) -> None:
+        log.info("%s", json.dumps(self.document(event, state, details)))
 
-    def document(self, event: Event, lane: Lane, details: dict[str, Any]) -> dict[str, Any]:
-        counts = dataclasses.asdict(lane.counts)
+    def document(self, event: Event, state: RangeState, details: dict[str, Any]) -> dict[str, Any]:
+        counts = dataclasses.asdict(state.counts)
         return {
             "event": event,
             "at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             **self._common,
-            "partition": lane.partition,
-            "lease_id": lease_id_of(self._common["topic"], lane.partition),
-            "start": lane.range.start,
-            "end": lane.range.end,
+            "partition": state.partition,
+            "lease_id": lease_id_of(self._common["topic"], state.partition),
+            "start": state.range.start,
+            "end": state.range.end,
             # Of a partition that is cut, each piece tells for itself.
-            "piece": lane.range.slot,
-            "pieces": lane.pieces,
-            "next_offset": lane.stored,
-            "highest_completed_offset": lane.stored - 1,
+            "piece": state.range.slot,
+            "pieces": state.pieces,
+            "next_offset": state.stored,
+            "highest_completed_offset": state.stored - 1,
             "counts": counts,
             **details,
         }
@@ -100,10 +100,10 @@ class PublishedEvents(LoggedEvents):
         self._producer = Producer(connecting(own))
         self._topic = topic
 
-    def tell(self, event: Event, lane: Lane, **details: Any) -> None:
-        document = json.dumps(self.document(event, lane, details))
+    def tell(self, event: Event, state: RangeState, **details: Any) -> None:
+        document = json.dumps(self.document(event, state, details))
         log.info("%s", document)
-        key = f"{self._common['topic']}:{lane.partition}"
+        key = f"{self._common['topic']}:{state.partition}"
         try:
             self._producer.produce(self._topic, document.encode(), key.encode())
         except (BufferError, KafkaException) as error:

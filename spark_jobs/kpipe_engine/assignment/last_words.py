@@ -8,7 +8,7 @@ from typing import Protocol
 from confluent_kafka import KafkaException
 
 from kpipe_engine.bounded_calls import BoundedCalls
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError
+from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError
 
 log = logging.getLogger("kpipe")
 
@@ -35,7 +35,7 @@ def say_why(successor: Successor) -> None:
 
     try:
         calls.within(SAY_SECONDS, "it was to store why partitions stop", say)
-    except (PartitionStoppedError, ChunkFailedError, KafkaException) as failure:
+    except (PartitionHaltedError, ChunkFailedError, KafkaException) as failure:
         log.warning("why partitions stop could not be stored: %s", failure)
     finally:
         calls.close()

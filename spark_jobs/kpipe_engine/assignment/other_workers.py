@@ -11,16 +11,16 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.progress import Counts, StoredProgress
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, group_reader, let_go
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading.held_offsets import held_offsets
-from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.reading.range_reader import RangeReader
 
 
-class Others:
+class OtherWorkers:
     """All pieces of the run but the worker's own. Those of a slot store their progress in a group of their own, so
     there is a reader for each slot that is looked at; the worker's own slot is read by its source."""
 
-    def __init__(self, job: Job, settings: Settings, source: Source, own: Sequence[PartitionRange]) -> None:
+    def __init__(self, job: Job, settings: Settings, source: RangeReader, own: Sequence[PartitionRange]) -> None:
         self._job, self._settings, self._source = job, settings, source
         self._own_slot = own[0].slot
         mine = {(each.partition, each.slot) for each in own}
@@ -85,5 +85,5 @@ class Others:
         try:
             found = StoredProgress.read_text(text, f"partition {at[1]}")
         except DocumentError as error:
-            raise PartitionStoppedError(f"what the run has counted is not known: {error}") from error
+            raise PartitionHaltedError(f"what the run has counted is not known: {error}") from error
         return found if found is not None and found.is_of(plan.run_key, plan.number) else None

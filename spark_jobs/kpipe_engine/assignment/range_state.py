@@ -10,10 +10,10 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
-from kpipe_engine.errors import KnownFaults, PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.errors import KnownFaults, PartitionHaltedError, PipelineHaltedError
 
 
-class Lane:
+class RangeState:
     """Where a range stands: what is handled, what of it is stored, and why it ended, if it did.
 
     Everything below `handled` is terminal once the chunk is acknowledged; everything below `stored` is terminal.
@@ -96,12 +96,12 @@ class Lane:
         # It is about records and errors: it may hold whatever they hold.
         self.ended, self.reason = ended, cleaned(reason)
 
-    def stop(self, stop: PartitionStoppedError) -> None:
+    def stop(self, stop: PartitionHaltedError) -> None:
         """At a fault: what lies before it is terminal."""
         self.end("stopped", str(stop))
         if stop.next_offset is not None:
             self.advance(stop.next_offset)
-        self._stops_run = isinstance(stop, PipelineStoppedError)
+        self._stops_run = isinstance(stop, PipelineHaltedError)
 
     def leave(self, reason: str) -> None:
         """To the version of kpipe that can read what is stored for it."""

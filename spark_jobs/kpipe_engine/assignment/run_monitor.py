@@ -7,13 +7,13 @@ from typing import Protocol
 
 from airflow_provider_kpipe.contract.pipeline.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment.other_workers import Others
-from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
+from kpipe_engine.assignment.other_workers import OtherWorkers
+from kpipe_engine.errors import BudgetExceededError, PartitionHaltedError
 
 OwnCounts = Callable[[], Sequence[Counts]]
 
 
-class RunWatch(Protocol):
+class RunMonitor(Protocol):
     """Looks at the run, once before each chunk and where too much has faulted."""
 
     def look(self) -> None:
@@ -29,7 +29,7 @@ class RunWatch(Protocol):
         """Look no more."""
 
 
-class NoWatch:
+class NoMonitor:
     """Nothing a partition does concerns the others."""
 
     def look(self) -> None:
@@ -45,13 +45,15 @@ class NoWatch:
         """Nothing is held."""
 
 
-class SharedWatch:
+class SharedMonitor:
     """Compares what has faulted with what the run may have, and heeds a partition that stops the pipeline.
 
     :param slots: those whose pieces are looked at before each chunk; the others only where too much has faulted
     """
 
-    def __init__(self, others: Others, slots: Collection[int], budget: DeadLetterBudget, own_counts: OwnCounts) -> None:
+    def __init__(
+        self, others: OtherWorkers, slots: Collection[int], budget: DeadLetterBudget, own_counts: OwnCounts
+    ) -> None:
         self._others, self._slots = others, slots
         self._budget = budget
         self._own_counts = own_counts
@@ -64,7 +66,7 @@ class SharedWatch:
         self._has_looked_everywhere, self._left = False, 0
         if (stopped := self._others.stopped) is not None:
             partition, reason = stopped
-            raise PartitionStoppedError(f"partition {partition} stopped the pipeline: {reason}")
+            raise PartitionHaltedError(f"partition {partition} stopped the pipeline: {reason}")
 
     def allow_fault(self, *, as_dead_letter: bool) -> None:
         self._left -= 1

@@ -45,7 +45,7 @@ class Step(NamedTuple):
     """So long it has been at it."""
 
 
-class Whereabouts:
+class WorkerPosition:
     """Numbers in memory that stays one and the same across a fork. Written for each read, not for each record."""
 
     def __init__(self) -> None:

@@ -12,8 +12,8 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, SourceMessage
 from kpipe_engine.batches.stages import StageChain
-from kpipe_engine.errors import KnownFaults, NotDueError, PartitionStoppedError, SegmentError
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.errors import KnownFaults, PartitionHaltedError, RetryLaterError, SegmentError
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.processing.retries import Retries
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.writing.output_rows import Row, record_of_row
@@ -22,11 +22,11 @@ from kpipe_engine.writing.outputs import write_outputs
 _message_of: Callable[[Row], SourceMessage] = itemgetter(0)
 
 
-class BatchHandler:
+class BatchProcessor:
     """What is read at a time goes through the segments together."""
 
     def __init__(
-        self, segments: StageChain, destination: Destination, faults: FaultPolicy, retries: Retries, origin: Origin
+        self, segments: StageChain, destination: Destination, faults: FaultHandler, retries: Retries, origin: Origin
     ) -> None:
         self._segments = segments
         self._destination = destination
@@ -39,7 +39,9 @@ class BatchHandler:
     def open(self) -> None:
         self._segments.open()
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         """All of them, whatever the clock says, or those before a record whose next try is not due yet."""
         if not messages:
             return 0
@@ -47,7 +49,7 @@ class BatchHandler:
         named = dict(counts.named)
         try:
             handled = self._handle(messages, counts, known_faults, until)
-        except PartitionStoppedError as stop:
+        except PartitionHaltedError as stop:
             self._recount(_before(messages, stop.next_offset), known_faults, counts, named)
             raise
         if handled < len(messages):
@@ -95,7 +97,7 @@ class BatchHandler:
             if isinstance(fault, SegmentError):
                 try:
                     fault, own = self._try_again(message, fault, counts, until)
-                except NotDueError:
+                except RetryLaterError:
                     behind = [each.offset() for each in messages[handled + 1 :]]
                     self._ahead = {at: outputs[at] for at in behind if at not in stuck}
                     return handled

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 from airflow_provider_kpipe.record import Origin, SourceMessage
 from airflow_provider_kpipe.segments import BatchOptions, SegmentContext, StopPartitionError, batch_options
-from kpipe_engine.errors import PartitionStoppedError, SegmentError
+from kpipe_engine.errors import PartitionHaltedError, SegmentError
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 from kpipe_engine.processing.async_segment_chain import has_async
 from kpipe_engine.processing.segment_chain import SegmentChain, find_segment
@@ -73,7 +73,7 @@ class StageChain:
         found = [] if self._stages else [(path, find_segment(path, self._limit)) for path in self._paths]
         groups = list(_grouped(found))
         if has_async(segment for _path, segment in found):
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"the segments {', '.join(map(repr, self._paths))} are in part `async def` and in part take Arrow "
                 "batches, which cannot be combined: make two pipelines of them, or let the batch segment wait by itself"
             )
@@ -113,7 +113,7 @@ class StageChain:
             # Only here is Arrow needed: other pipelines run without it.
             from kpipe_engine.batches.arrow_segment import BatchStage
         except ImportError as error:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"segment {path!r} takes Arrow batches, and pyarrow cannot be imported on the executor ({error}): "
                 "install it there"
             ) from error

@@ -35,7 +35,7 @@ Write: TypeAlias = Callable[[SourceMessage, Fault], DeadLetterMessage]
 _MOST_PATTERNS = 256
 
 
-class SingleLetters:
+class DeadLetterBuilder:
     """Each letter from the ground up, in any format."""
 
     def __init__(self, plan: Plan, write: Callable[[DeadLetter], DeadLetterMessage]) -> None:
@@ -79,11 +79,11 @@ def _previous(letter: DeadLetter) -> DeadLetter | None:
         return None
 
 
-class AlikeLetters:
+class CachedDeadLetterBuilder:
     """Raw letters. Where many records fail for one reason, their headers differ in a few details only."""
 
     def __init__(self, plan: Plan, dialect: Dialect) -> None:
-        self._single = SingleLetters(plan, partial(write_raw, dialect=dialect))
+        self._single = DeadLetterBuilder(plan, partial(write_raw, dialect=dialect))
         self._dialect = dialect
         self._patterns: dict[tuple[object, ...], Pattern] = {}
 
@@ -106,8 +106,8 @@ class AlikeLetters:
 
 def choose_write(declared: KafkaDeadLetter, plan: Plan, limit: Limit = NO_LIMIT) -> Write:
     if declared.mapper is not None:
-        return SingleLetters(plan, Mapper(declared.mapper, limit))
+        return DeadLetterBuilder(plan, Mapper(declared.mapper, limit))
     dialect = DIALECTS[declared.dialect]
     if declared.format == "envelope":
-        return SingleLetters(plan, partial(write_envelope, dialect=dialect))
-    return AlikeLetters(plan, dialect)
+        return DeadLetterBuilder(plan, partial(write_envelope, dialect=dialect))
+    return CachedDeadLetterBuilder(plan, dialect)

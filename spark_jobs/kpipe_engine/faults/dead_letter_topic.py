@@ -9,7 +9,7 @@ from airflow_provider_kpipe.contract.permissions import PAGE
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDeadLetter
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.errors import PartitionStoppedError, UnwritableRecordError, is_too_large, is_untimely
+from kpipe_engine.errors import PartitionHaltedError, UnwritableRecordError, is_too_large, is_untimely
 from kpipe_engine.faults.dead_letter_builder import choose_write
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 from kpipe_engine.writing.chunk_writer import Delivery
@@ -33,9 +33,9 @@ class DeadLetterTopic:
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         if fault.kind == "dead_letter":
-            raise PartitionStoppedError(_cannot_write(message, self._topic, fault), message.offset())
+            raise PartitionHaltedError(_cannot_write(message, self._topic, fault), message.offset())
         if fault.kind == "source":
-            raise PartitionStoppedError(cannot_read(message, fault), message.offset())
+            raise PartitionHaltedError(cannot_read(message, fault), message.offset())
         key, value, headers = self._write(message, fault)
         try:
             produce(
@@ -51,7 +51,7 @@ class DeadLetterTopic:
             )
         except UnwritableRecordError as error:
             refused = error.fault("dead_letter")
-            raise PartitionStoppedError(_cannot_write(message, self._topic, refused), message.offset()) from error
+            raise PartitionHaltedError(_cannot_write(message, self._topic, refused), message.offset()) from error
 
 
 class NoDeadLetters:
@@ -59,8 +59,8 @@ class NoDeadLetters:
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         if fault.kind == "source":
-            raise PartitionStoppedError(cannot_read(message, fault), message.offset())
-        raise PartitionStoppedError(
+            raise PartitionHaltedError(cannot_read(message, fault), message.offset())
+        raise PartitionHaltedError(
             f"offset {message.offset()}: {fault}; the pipeline has no dead-letter topic to put the record in: "
             "mend the segment or the record, or give the pipeline a dead_letter, then run again",
             message.offset(),

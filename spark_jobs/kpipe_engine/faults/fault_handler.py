@@ -11,18 +11,18 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.pipeline.policies import FaultAction
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage, coordinates
-from kpipe_engine.assignment.run_monitor import RunWatch
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError, shown
+from kpipe_engine.assignment.run_monitor import RunMonitor
+from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError, shown
 from kpipe_engine.faults.dead_letter_topic import DeadLetters, cannot_read
 from kpipe_engine.faults.time_limit import Limit
 
 Choose = Callable[[Fault, SourceMessage], str]
 
 
-class FaultPolicy:
+class FaultHandler:
     """Makes a faulted record terminal, or stops in front of it."""
 
-    def __init__(self, choose: Choose, dead_letters: DeadLetters, watch: RunWatch) -> None:
+    def __init__(self, choose: Choose, dead_letters: DeadLetters, watch: RunMonitor) -> None:
         self._choose = choose
         self._dead_letters = dead_letters
         self._watch = watch
@@ -33,9 +33,9 @@ class FaultPolicy:
         if action in ("dead_letter", "skip"):
             try:
                 self._watch.allow_fault(as_dead_letter=action == "dead_letter")
-            except PartitionStoppedError as stop:
+            except PartitionHaltedError as stop:
                 # What comes before the record is on its way by now: it has to be stored with it.
-                raise PartitionStoppedError(str(stop), message.offset()) from stop
+                raise PartitionHaltedError(str(stop), message.offset()) from stop
         if action == "dead_letter":
             self._dead_letters.take(message, fault)
             counts.dead_lettered += 1
@@ -44,11 +44,11 @@ class FaultPolicy:
             counts.skipped += 1
             _note(message, fault, counts)
         elif action == "stop_pipeline":
-            raise PipelineStoppedError(_named(message, fault), message.offset())
+            raise PipelineHaltedError(_named(message, fault), message.offset())
         elif action == "stop_partition":
-            raise PartitionStoppedError(_named(message, fault), message.offset())
+            raise PartitionHaltedError(_named(message, fault), message.offset())
         else:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"offset {message.offset()}: on_fault chose {action!r}; it chooses one of "
                 f"{', '.join(map(repr, get_args(FaultAction)))}",
                 message.offset(),
@@ -84,7 +84,7 @@ class UsersChoice:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"offset {message.offset()}: on_fault={self._path!r} itself failed over it "
                 f"({shown(error)}); the record's fault was {fault}; mend the function, then run again",
                 message.offset(),

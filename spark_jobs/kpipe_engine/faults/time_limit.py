@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, GeneratorType
 from typing import Any, Protocol
 
-from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.assignment.whereabouts import WorkerPosition
 from kpipe_engine.errors import SegmentTimeoutError
 
 Call = Callable[..., Any]
@@ -52,7 +52,7 @@ class TimeLimit:
     worker sees by its whereabouts, and ends the worker.
     """
 
-    def __init__(self, seconds: float, step_seconds: float, whereabouts: Whereabouts) -> None:
+    def __init__(self, seconds: float, step_seconds: float, whereabouts: WorkerPosition) -> None:
         self._seconds, self._step_seconds, self._whereabouts = seconds, step_seconds, whereabouts
         self._within = f"segment_timeout, {seconds:g} s"
         self._due = math.inf

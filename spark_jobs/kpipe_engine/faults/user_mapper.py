@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter,
 from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letters.header_names import check_header_name
 from airflow_provider_kpipe.contract.dead_letters.messages import DeadLetterMessage
-from kpipe_engine.errors import PartitionStoppedError, shown
+from kpipe_engine.errors import PartitionHaltedError, shown
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 
 
@@ -33,7 +33,7 @@ class Mapper:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"offset {letter.source.offset}: the dead letter mapper {self._path!r} made nothing of the record "
                 f"({shown(error)}): it takes a DeadLetter and returns key, value and headers; "
                 "mend it, or ship its module with py_files, then run again",

@@ -8,20 +8,20 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import KnownFaults
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.processing.retries import Retries
-from kpipe_engine.processing.runners import Crew, Outcome
+from kpipe_engine.processing.runners import Outcome, SegmentRunner
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.writing.outputs import write_outputs
 
 
-class ConcurrentHandler:
+class ConcurrentProcessor:
     """Processing overtakes, writing does not: nothing that is written lies behind a record that is not terminal.
 
     Otherwise a partition that stops at a fault would have written, in the same transaction, what comes after it.
     """
 
-    def __init__(self, crew: Crew, destination: Destination, faults: FaultPolicy, retries: Retries) -> None:
+    def __init__(self, crew: SegmentRunner, destination: Destination, faults: FaultHandler, retries: Retries) -> None:
         self._crew = crew
         self._destination = destination
         self._faults = faults
@@ -32,7 +32,9 @@ class ConcurrentHandler:
     def open(self) -> None:
         self._crew.open()
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         if not messages:
             return 0
         self._crew.count_into(counts.named)

@@ -9,21 +9,23 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import KnownFaults, UnwritableRecordError
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.writing.destination import Destination
 
 
-class CopyHandler:
+class CopyProcessor:
     """Takes the records of a pipeline without segments."""
 
-    def __init__(self, destination: Destination, faults: FaultPolicy) -> None:
+    def __init__(self, destination: Destination, faults: FaultHandler) -> None:
         self._destination = destination
         self._faults = faults
 
     def open(self) -> None:
         """There is nothing to open."""
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         handled = 0 if known_faults else self._destination.copy_while_taken(messages)
         counts.read += handled
         counts.written += handled

@@ -10,10 +10,12 @@ from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import KnownFaults
 
 
-class Handler(Protocol):
+class RecordProcessor(Protocol):
     """Takes what was read."""
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         """How many of the messages were handled before the clock passed `until`."""
 
     def open(self) -> None:

@@ -10,8 +10,8 @@ from airflow_provider_kpipe.contract.faults.fault import FailedTry, Fault, Fault
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.segments import StopPartitionError
-from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError, SegmentTimeoutError
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.errors import PartitionHaltedError, RetryLaterError, SegmentError, SegmentTimeoutError
+from kpipe_engine.stop_signal import StopSignal
 
 # Many tries have to fit into one header.
 TRY_CHARACTERS = 200
@@ -25,9 +25,9 @@ class Retries:
     could outlive its timeout.
     """
 
-    def __init__(self, policy: RetryPolicy, orders: YieldOrders) -> None:
+    def __init__(self, policy: RetryPolicy, stop_signal: StopSignal) -> None:
         self._policy = policy
-        self._orders = orders
+        self._stop_signal = stop_signal
         self.tried: dict[int, tuple[FailedTry, ...]] = {}
         self._due: dict[int, float] = {}
 
@@ -36,10 +36,10 @@ class Retries:
         found = self.fault_or_delay(source_offset, error, counts, until)
         if isinstance(found, Fault):
             return found
-        self._orders.wait(found)
-        if self._orders.reason:
+        self._stop_signal.wait(found)
+        if self._stop_signal.reason:
             # There is no other try where the partition is to be given up.
-            raise NotDueError
+            raise RetryLaterError
         return None
 
     def fault_or_delay(self, source_offset: int, error: SegmentError, counts: Counts, until: float) -> Fault | float:
@@ -56,7 +56,7 @@ class Retries:
             self._due.pop(source_offset, None)
         if fault.attempts >= self._policy.max_attempts or not self._policy.covers(cause):
             if isinstance(cause, StopPartitionError):
-                raise PartitionStoppedError(f"offset {source_offset}: {fault}", source_offset)
+                raise PartitionHaltedError(f"offset {source_offset}: {fault}", source_offset)
             return fault
         delay = self._policy.delay_after(fault.attempts, random.random())  # no secret depends on it
         failed = FailedTry(fault.attempts, fault.exception_class, fault.message[:TRY_CHARACTERS], round(delay, 3))
@@ -65,7 +65,7 @@ class Retries:
         due = time.monotonic() + delay
         if due > until:
             self._due[source_offset] = due
-            raise NotDueError
+            raise RetryLaterError
         return delay
 
     def is_due(self, source_offset: int) -> bool:

@@ -15,12 +15,12 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.errors import PartitionHaltedError, RetryLaterError, SegmentError
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 from kpipe_engine.processing.async_segment_chain import AsyncSegmentChain
 from kpipe_engine.processing.retries import Retries
 from kpipe_engine.processing.segment_chain import SegmentChain
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 LOOK_SECONDS = 0.1
 
@@ -33,7 +33,7 @@ class Outcome:
 
     records: Sequence[Record] = ()
     fault: Fault | None = None
-    stop: PartitionStoppedError | None = None
+    stop: PartitionHaltedError | None = None
     is_due: bool = True
     counts: Counts = field(default_factory=Counts)
     """What it adds to the chunk's."""
@@ -50,7 +50,7 @@ class ConcurrentContext(SegmentContext):
         counters[name] = counters.get(name, 0) + by
 
 
-class Crew(Protocol):
+class SegmentRunner(Protocol):
     """Gives the outcomes in the order of the messages, whatever finished first."""
 
     def open(self) -> None: ...
@@ -59,13 +59,13 @@ class Crew(Protocol):
     def close(self) -> None: ...
 
 
-class Threads:
+class ThreadRunner:
     """For segments that wait on something, or leave Python's lock alone while they work."""
 
     def __init__(
-        self, segments: SegmentChain, retries: Retries, origin: Origin, orders: YieldOrders, at_once: int
+        self, segments: SegmentChain, retries: Retries, origin: Origin, stop_signal: StopSignal, at_once: int
     ) -> None:
-        self._segments, self._retries, self._origin, self._orders = segments, retries, origin, orders
+        self._segments, self._retries, self._origin, self._stop_signal = segments, retries, origin, stop_signal
         self._threads = ThreadPoolExecutor(at_once, "kpipe-record")
 
     def open(self) -> None:
@@ -86,7 +86,7 @@ class Threads:
         while True:
             # Counts of a try that failed stay, as they do where records go one by one.
             _counters.set(outcome.counts.named)
-            if self._orders.given or time.monotonic() > until:
+            if self._stop_signal.is_set or time.monotonic() > until:
                 outcome.is_due = False
                 return outcome
             try:
@@ -97,10 +97,10 @@ class Threads:
                 delay = _delay(outcome, self._retries, message, error, until)
             if delay is None:
                 return outcome
-            self._orders.wait(delay)
+            self._stop_signal.wait(delay)
 
 
-class Coroutines:
+class EventLoopRunner:
     """For segments that are awaited."""
 
     def __init__(
@@ -109,13 +109,13 @@ class Coroutines:
         context: SegmentContext,
         retries: Retries,
         origin: Origin,
-        orders: YieldOrders,
+        stop_signal: StopSignal,
         at_once: int,
         limit: Limit = NO_LIMIT,
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._segments = AsyncSegmentChain(paths, context, self._loop, limit)
-        self._retries, self._origin, self._orders = retries, origin, orders
+        self._retries, self._origin, self._stop_signal = retries, origin, stop_signal
         self._room = asyncio.Semaphore(at_once)
 
     def open(self) -> None:
@@ -139,7 +139,7 @@ class Coroutines:
         _counters.set(outcome.counts.named)
         async with self._room:
             while True:
-                if self._orders.given or time.monotonic() > until:
+                if self._stop_signal.is_set or time.monotonic() > until:
                     outcome.is_due = False
                     return outcome
                 try:
@@ -155,7 +155,7 @@ class Coroutines:
     async def _wait(self, seconds: float) -> None:
         """Sleep, unless there is a reason to yield before: the loop is not told, so it looks."""
         until = time.monotonic() + seconds
-        while not self._orders.reason and (left := until - time.monotonic()) > 0:
+        while not self._stop_signal.reason and (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_SECONDS))
 
 
@@ -171,9 +171,9 @@ def _delay(
     """How long to wait before the next try; None where there is none now, and the outcome says why."""
     try:
         found = retries.fault_or_delay(message.offset(), error, outcome.counts, until)
-    except NotDueError:
+    except RetryLaterError:
         outcome.is_due = False
-    except PartitionStoppedError as stop:
+    except PartitionHaltedError as stop:
         outcome.stop = stop
     else:
         if not isinstance(found, Fault):

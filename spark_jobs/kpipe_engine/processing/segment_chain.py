@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_kpipe.record import Record
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.errors import NO_RECORDS_ERRORS, PartitionStoppedError, SegmentError, shown
+from kpipe_engine.errors import NO_RECORDS_ERRORS, PartitionHaltedError, SegmentError, shown
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 
 Process = Callable[[Record], Any]
@@ -42,7 +42,7 @@ class SegmentChain:
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except BaseException as error:
-                raise PartitionStoppedError(
+                raise PartitionHaltedError(
                     f"segment {path!r} did not open: {shown(error)}; mend it or what it needs, then run again"
                 ) from error
 
@@ -109,12 +109,12 @@ def find_segment(path: str, limit: Limit = NO_LIMIT) -> Any:
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        raise PartitionStoppedError(
+        raise PartitionHaltedError(
             f"segment {path!r} cannot be imported on the executor ({shown(error)}): "
             "mend its module, ship it with py_files, or install it on the executors, then run again"
         ) from error
     if not callable(found):
-        raise PartitionStoppedError(f"segment {path!r} is a {type(found).__name__}, not a function or a class")
+        raise PartitionHaltedError(f"segment {path!r} is a {type(found).__name__}, not a function or a class")
     if inspect.isclass(found) and not callable(getattr(found, "process", None)):
-        raise PartitionStoppedError(f"segment class {path!r} has no method process(record)")
+        raise PartitionHaltedError(f"segment class {path!r} has no method process(record)")
     return found

@@ -8,42 +8,44 @@ from collections.abc import Sequence
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage
-from kpipe_engine.errors import KnownFaults, NotDueError, PartitionStoppedError, SegmentError
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.errors import KnownFaults, PartitionHaltedError, RetryLaterError, SegmentError
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.processing.retries import Retries
 from kpipe_engine.processing.segment_chain import SegmentChain
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.writing.outputs import write_outputs
 
 
-class SegmentHandler:
+class SequentialProcessor:
     """Records go through the user's segments, one at a time and in order."""
 
     def __init__(
         self,
         segments: SegmentChain,
         destination: Destination,
-        faults: FaultPolicy,
+        faults: FaultHandler,
         retries: Retries,
         origin: Origin,
-        orders: YieldOrders,
+        stop_signal: StopSignal,
     ) -> None:
         self._segments = segments
         self._destination = destination
         self._faults = faults
         self._retries = retries
         self._origin = origin
-        self._orders = orders
+        self._stop_signal = stop_signal
 
     def open(self) -> None:
         self._segments.open()
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         self._segments.count_into(counts.named)
-        clock, orders, named, handled = time.monotonic, self._orders, counts.named, 0
+        clock, stop_signal, named, handled = time.monotonic, self._stop_signal, counts.named, 0
         for message in messages:
-            if orders.given or clock() > until:
+            if stop_signal.is_set or clock() > until:
                 break
             counted = dict(named) if named else {}
             fault = known_faults.get(message.offset()) if known_faults else None
@@ -51,9 +53,9 @@ class SegmentHandler:
                 fault = fault or self._pass(message, counts, until)
                 if fault is not None:
                     self._faults.take(message, fault, counts)
-            except NotDueError:
+            except RetryLaterError:
                 break
-            except PartitionStoppedError:
+            except PartitionHaltedError:
                 # The record is not terminal: it counts where it passes.
                 named.clear()
                 named.update(counted)

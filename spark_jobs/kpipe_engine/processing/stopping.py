@@ -6,19 +6,21 @@ from collections.abc import Sequence
 
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.errors import KnownFaults, PartitionStoppedError
+from kpipe_engine.errors import KnownFaults, PartitionHaltedError
 
 
-class StoppingHandler:
+class StoppedProcessor:
     """Takes no record: a partition that has one stops."""
 
-    def __init__(self, stop: PartitionStoppedError) -> None:
+    def __init__(self, stop: PartitionHaltedError) -> None:
         self._stop = stop
 
     def open(self) -> None:
         raise self._stop
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         """Nothing gets here but what has no records."""
         return 0
 

@@ -7,14 +7,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 
 class Chunk:
     """Fills up. It is full, too, once there is an order to yield."""
 
-    def __init__(self, records: int, seconds: float, orders: YieldOrders, reads_once: bool = False) -> None:
-        self._records, self._seconds, self._orders = records, seconds, orders
+    def __init__(self, records: int, seconds: float, stop_signal: StopSignal, reads_once: bool = False) -> None:
+        self._records, self._seconds, self._stop_signal = records, seconds, stop_signal
         self._reads_once = reads_once
         self.handled = 0
         self._until = math.inf
@@ -26,7 +26,7 @@ class Chunk:
             self._is_closed
             or self.handled >= self._records
             or time.monotonic() >= self._until
-            or self._orders.reason is not None
+            or self._stop_signal.reason is not None
         )
 
     def room(self, most: int) -> int:
@@ -36,7 +36,7 @@ class Chunk:
         """When the chunk ends. The clock runs from the first record on: a chunk should not end empty because a
         broker is slow."""
         if messages and self._until == math.inf:
-            self._until = time.monotonic() + min(self._seconds, self._orders.seconds_left)
+            self._until = time.monotonic() + min(self._seconds, self._stop_signal.seconds_left)
         return self._until
 
     def add(self, handled: int, of: int) -> None:

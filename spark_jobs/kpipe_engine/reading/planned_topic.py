@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.client_settings import Settings
-from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, needing
+from kpipe_engine.errors import NoAnswerError, PartitionHaltedError, needing
 
 LOOK_SECONDS = 30.0
 ASK_SECONDS = 3.0
@@ -35,11 +35,11 @@ class PlannedTopic:
         while (found := self._look()) is None and time.monotonic() < until:
             time.sleep(AGAIN_SECONDS)
         if found is None:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"topic {self._name!r} was deleted while it was read: what was read since then is not stored"
             )
         if found != self._id:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"topic {self._name!r} was made anew while it was read (its id was {self._id}, now it is {found}): "
                 "what was read since then is not stored; start a new run"
             )

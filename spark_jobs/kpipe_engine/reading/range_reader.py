@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.bounded_calls import BoundedCalls
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, consumer_settings
-from kpipe_engine.errors import NoAnswerError, PartitionStoppedError, stop_if_forbidden
+from kpipe_engine.errors import NoAnswerError, PartitionHaltedError, stop_if_forbidden
 from kpipe_engine.reading.lone_fetch import fetch_alone
 from kpipe_engine.reading.messages import BareMessage
 
@@ -26,7 +26,7 @@ READ_SECONDS = 0.1
 STALL_SECONDS = 120.0
 
 
-class Source:
+class RangeReader:
     """Reads one range after another. `next_offset` is the offset after the last record given out, holes passed over."""
 
     def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
@@ -38,7 +38,7 @@ class Source:
         self._skips: list[tuple[int, int]] = []
         self._given_back: list[SourceMessage] = []
         self._lost = 0
-        self._stop: PartitionStoppedError | None = None
+        self._stop: PartitionHaltedError | None = None
         self.is_alone = False
         """Whether nothing is fetched but what is read next."""
         self.unreadable: dict[int, Fault] = {}
@@ -194,7 +194,7 @@ class Source:
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 try:
                     self._pass_over_lost(error)
-                except PartitionStoppedError as stop:
+                except PartitionHaltedError as stop:
                     # It is said once. What was read before it comes first: nobody can read that again.
                     if not has_messages:
                         raise
@@ -218,7 +218,7 @@ class Source:
         if position >= self._end:
             self.next_offset = self._end
         elif now - self._heard_at > STALL_SECONDS:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"no answer from the broker about offset {self.next_offset} for {STALL_SECONDS:.0f} s: "
                 "look at the leader of this partition, then run again"
             )
@@ -266,7 +266,7 @@ class Source:
             TopicPartition(self._topic, self._partition), timeout=ANSWER_SECONDS
         )
         if asked >= first:
-            raise PartitionStoppedError(
+            raise PartitionHaltedError(
                 f"offset {asked} is not the one that was planned, and the log goes from {first} to {after_last}: the "
                 f"topic was truncated or re-created ({error.str()}); plan again"
             )
@@ -280,4 +280,4 @@ class Source:
 
     def _stop_unless_skipped(self, reason: str) -> None:
         if not self._skip_lost:
-            raise PartitionStoppedError(reason)
+            raise PartitionHaltedError(reason)

@@ -19,12 +19,12 @@ from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Place, R
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading.messages import read_headers
-from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.writing.chunk_writer import Delivery
 from kpipe_engine.writing.destination import produce
-from kpipe_engine.writing.producer_session import Acknowledgements
+from kpipe_engine.writing.producer_session import ProducerSession
 
 READ_RECORDS = 10_000
 
@@ -45,7 +45,7 @@ class Ledger:
         self._own = {each.partition for each in own}
         self._settings = settings
         self._delivery = delivery
-        self._read_under: Acknowledgements | None = None
+        self._read_under: ProducerSession | None = None
         self._decisions: Decisions | None = None
 
     def decisions(self) -> Decisions:
@@ -76,7 +76,7 @@ class Ledger:
             for entry in self._read(KafkaSource(topic), None):
                 redriven.note(entry.partition(), entry.key(), entry.value())
         except DocumentError as error:
-            raise PartitionStoppedError(f"the ledger topic {topic!r} cannot be read: {error}") from error
+            raise PartitionHaltedError(f"the ledger topic {topic!r} cannot be read: {error}") from error
         return redriven
 
     def _note_rivals(self, decisions: Decisions) -> None:
@@ -96,7 +96,7 @@ class Ledger:
     def _read(self, declared: KafkaSource, ranges: Iterable[PartitionRange] | None) -> Iterator[SourceMessage]:
         """Committed messages of these ranges, or of the whole topic, partition by partition."""
         plan = replace(self._plan, topic=declared.topic, isolation_level="read_committed", ranges=())
-        source = Source(self._settings, declared, plan, PartitionRange(min(self._own), 0, 0, None))
+        source = RangeReader(self._settings, declared, plan, PartitionRange(min(self._own), 0, 0, None))
         try:
             for each in _extents(source.consumer, declared.topic) if ranges is None else ranges:
                 source.start_at(each, each.start)

@@ -16,7 +16,7 @@ from kpipe_engine.writing.chunk_writer import Delivery
 from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, Destination
 
 
-class RestoredMessage:
+class OriginalRecord:
     """Its own key, value, headers and timestamp. Its offset is the dead letter's, by which the engine knows it."""
 
     __slots__ = ("_headers", "_letter", "_partition", "original")
@@ -55,7 +55,7 @@ class RestoredMessage:
         return self.original.leader_epoch()
 
 
-Restore: TypeAlias = Callable[[SourceMessage, DeadLetter], RestoredMessage]
+Restore: TypeAlias = Callable[[SourceMessage, DeadLetter], OriginalRecord]
 
 
 def choose_restore(pipeline: KafkaPipeline, target: RedriveTarget) -> Restore:
@@ -73,18 +73,18 @@ def back_to_source(pipeline: KafkaPipeline, delivery: Delivery) -> Destination:
     return Destination(topic, delivery)
 
 
-def _for_source(topic: str, original: SourceMessage, letter: DeadLetter) -> RestoredMessage:
+def _for_source(topic: str, original: SourceMessage, letter: DeadLetter) -> OriginalRecord:
     """Behind its own headers stands what lets a later fault count this one, and remember the first."""
     home = home_of(letter, topic)
     told = redrive_headers(replace(letter, first=letter.first_fault))
-    return RestoredMessage(
+    return OriginalRecord(
         original, letter, PARTITIONER_CHOOSES if home is None else home, headers=[*letter.headers, *told]
     )
 
 
-def _for_output(kept_topic: str | None, original: SourceMessage, letter: DeadLetter) -> RestoredMessage:
+def _for_output(kept_topic: str | None, original: SourceMessage, letter: DeadLetter) -> OriginalRecord:
     """`kept_topic` is the source topic where outputs keep their record's partition."""
     home = home_of(letter, kept_topic) if kept_topic is not None else None
-    return RestoredMessage(
+    return OriginalRecord(
         original, letter, original.partition() if home is None else home, headers=list(letter.headers)
     )

@@ -15,11 +15,11 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.contract.redrive.ledger import Place, SourceRecord
 from airflow_provider_kpipe.contract.redrive.redrive import COUNTERS, Outcome, Redrive, refused_letter, written_topics
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.errors import ChunkFailedError, KnownFaults, PartitionStoppedError, UnwritableRecordError
-from kpipe_engine.processing.processor import Handler
+from kpipe_engine.errors import ChunkFailedError, KnownFaults, PartitionHaltedError, UnwritableRecordError
+from kpipe_engine.processing.processor import RecordProcessor
 from kpipe_engine.reading.messages import read_headers
 from kpipe_engine.redrive.ledger import Ledger
-from kpipe_engine.redrive.original_record import RestoredMessage, choose_restore
+from kpipe_engine.redrive.original_record import OriginalRecord, choose_restore
 from kpipe_engine.writing.chunk_writer import Delivery
 from kpipe_engine.writing.destination import produce
 
@@ -30,16 +30,16 @@ class _Decided(NamedTuple):
     message: SourceMessage
     outcome: Outcome
     letter: DeadLetter | None
-    restored: RestoredMessage | None
+    restored: OriginalRecord | None
 
 
-class RedriveHandler:
+class RedriveProcessor:
     """Takes dead letters, and gives the records inside to the handler of a pipeline, or of the source topic.
 
     Whatever becomes of such a record, its letter is done, and gets its entry in the ledger with the same transaction.
     """
 
-    def __init__(self, job: Job, redrive: Redrive, inner: Handler, ledger: Ledger, delivery: Delivery) -> None:
+    def __init__(self, job: Job, redrive: Redrive, inner: RecordProcessor, ledger: Ledger, delivery: Delivery) -> None:
         self._redrive = redrive
         self._inner = inner
         self._ledger = ledger
@@ -52,7 +52,9 @@ class RedriveHandler:
         self._inner.open()
         self._ledger.decisions()
 
-    def handle(self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
+    def process(
+        self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
+    ) -> int:
         stuck = self._first_stuck(messages, known_faults) if known_faults else None
         decided, unreadable = self._decide(messages if stuck is None else messages[:stuck])
         handled = 0
@@ -71,7 +73,7 @@ class RedriveHandler:
             raise unreadable
         if stuck is not None:
             refused = messages[stuck].offset()
-            raise PartitionStoppedError(self._refused(refused, known_faults[refused]), refused)
+            raise PartitionHaltedError(self._refused(refused, known_faults[refused]), refused)
         return handled
 
     @property
@@ -81,7 +83,7 @@ class RedriveHandler:
     def close(self) -> None:
         self._inner.close()
 
-    def _decide(self, messages: Sequence[SourceMessage]) -> tuple[list[_Decided], PartitionStoppedError | None]:
+    def _decide(self, messages: Sequence[SourceMessage]) -> tuple[list[_Decided], PartitionHaltedError | None]:
         """About all of them, or those in front of one that another version of kpipe has to read."""
         decided: list[_Decided] = []
         if not messages:
@@ -91,7 +93,7 @@ class RedriveHandler:
             try:
                 letter = read_dead_letter(message.key(), message.value(), read_headers(message))
             except OtherVersionError as error:
-                return decided, PartitionStoppedError(refused_letter(message.offset(), error), message.offset())
+                return decided, PartitionHaltedError(refused_letter(message.offset(), error), message.offset())
             place = Place(message.partition(), message.offset())
             outcome = decisions.outcome_of(letter, place, message.timestamp()[1])
             restored = self._restore(message, letter) if letter and outcome == "redriven" else None
@@ -101,10 +103,10 @@ class RedriveHandler:
     def _pass(self, stretch: Sequence[_Decided], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         """How many of the letters are done, in order: those to be redriven, and those between them that are not."""
         chosen = [each for each in stretch if each.restored]
-        stopped: PartitionStoppedError | None = None
+        stopped: PartitionHaltedError | None = None
         try:
             taken = self._give([each.restored for each in chosen if each.restored], counts, known_faults, until)
-        except PartitionStoppedError as stop:
+        except PartitionHaltedError as stop:
             if stop.next_offset is None:
                 raise
             stopped, taken = stop, sum(each.message.offset() < stop.next_offset for each in chosen)
@@ -123,7 +125,7 @@ class RedriveHandler:
         # What segments count is limited in number: ours is not among it.
         ours = {name: counts.named.pop(name) for name in COUNTERS.values() if name in counts.named}
         try:
-            return self._inner.handle(chosen, counts, known_faults, until)
+            return self._inner.process(chosen, counts, known_faults, until)
         finally:
             counts.named.update(ours)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.faults.dead_letter_topic import DeadLetters
-from kpipe_engine.redrive.original_record import RestoredMessage
+from kpipe_engine.redrive.original_record import OriginalRecord
 
 
-class RefaultedLetters:
+class RefaultedDeadLetters:
     """Gives up the dead letter that a restored record came in: it knows how often that has happened before."""
 
     def __init__(self, letters: DeadLetters) -> None:
         self._letters = letters
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
-        self._letters.take(message.original if isinstance(message, RestoredMessage) else message, fault)
+        self._letters.take(message.original if isinstance(message, OriginalRecord) else message, fault)

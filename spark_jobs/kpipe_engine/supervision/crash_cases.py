@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from airflow_provider_kpipe.contract.faults.fault import STACKTRACE_CHARACTERS, Fault, FaultKind
-from kpipe_engine.assignment.care import Care, Suspicion
+from kpipe_engine.assignment.care import Precautions, Suspicion
 from kpipe_engine.assignment.whereabouts import At, Reading
 from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError
 from kpipe_engine.supervision.task_layout import Block
@@ -46,7 +46,7 @@ class Case:
 
     def __init__(self, block: Block, component: str, memory_mb: int | None) -> None:
         self.block = block
-        self.care = Care()
+        self.care = Precautions()
         self.is_done = False
         """What the block has come to is known; its worker has only to close."""
         self._component = component
@@ -133,7 +133,7 @@ class Case:
         self._stop(reason, *(planned.partition for planned in self.block))
         return reason
 
-    def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Care, str]:
+    def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Precautions, str]:
         """The narrowest suspicion that this death gives rise to, and what that means."""
         care, is_found = self.care, self._is_found(at, death)
         if before is None or not before.covers(at):
@@ -161,7 +161,7 @@ class Case:
         before, self._alone = self._alone, (at.partition, at.first) if at.in_chunk == 1 else None
         return self._alone is not None and (death.kind == "timeout" or self._alone == before)
 
-    def _condemn(self, at: At, death: Death) -> tuple[Care, str]:
+    def _condemn(self, at: At, death: Death) -> tuple[Precautions, str]:
         known = self.care.culprits.get(at.partition, {})
         if at.first in known:
             reason = (

@@ -11,11 +11,11 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
-from kpipe_engine.assignment.care import Care
+from kpipe_engine.assignment.care import Precautions
 from kpipe_engine.assignment.events import without_events
 from kpipe_engine.client_settings import QUEUE_KBYTES
-from kpipe_engine.errors import PartitionStoppedError, reason_of
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.errors import PartitionHaltedError, reason_of
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.supervision.supervisor import Supervisor
 from kpipe_engine.supervision.task_layout import Task
 from kpipe_engine.wiring import build_worker
@@ -47,12 +47,12 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
     for planned in job.plan.pending:
         if planned.cuts:
             # Without the segments: an import that hangs or ends its process would do so to the driver, and to the job.
-            care = Care(stops={planned.partition: "it is only taken on"})
-            worker = build_worker(job, kafka, planned.pieces[:1], YieldOrders(), care=care)
+            care = Precautions(stops={planned.partition: "it is only taken on"})
+            worker = build_worker(job, kafka, planned.pieces[:1], StopSignal(), care=care)
             try:
                 worker.open()
             except KafkaException as failure:
-                raise PartitionStoppedError(
+                raise PartitionHaltedError(
                     f"partition {planned.partition} is cut into pieces, and could not be taken on: {reason_of(failure)}"
                 ) from failure
             finally:

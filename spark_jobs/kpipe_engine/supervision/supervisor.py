@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
-from kpipe_engine.assignment.care import Care
-from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.assignment.care import Precautions
+from kpipe_engine.assignment.whereabouts import WorkerPosition
 from kpipe_engine.errors import WorkerDiedError
 from kpipe_engine.supervision.crash_cases import Case, Death
 from kpipe_engine.supervision.task_layout import Block, Task
@@ -44,11 +44,11 @@ class Answer(NamedTuple):
     silent: list[str]
 
 
-class Child:
+class WorkerProcess:
     """A process for one block after another."""
 
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
-        self.whereabouts = Whereabouts()
+        self.whereabouts = WorkerPosition()
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open as long as the process may write to it
         self.pipe, theirs = Pipe()
         self._status: int | None = None
@@ -63,7 +63,7 @@ class Child:
             serve(job, kafka, supervisor, theirs, self.whereabouts, self._trace)
         theirs.close()
 
-    def give(self, block: Block, number: int, care: Care) -> None:
+    def give(self, block: Block, number: int, care: Precautions) -> None:
         self.whereabouts.begin()
         self.begun_at = time.time()
         with contextlib.suppress(BrokenPipeError):  # it has died, and is found dead
@@ -141,12 +141,12 @@ class Supervisor:
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
         self._job, self._kafka = job, kafka
         self._component = ", ".join(job.pipeline.segments) or job.pipeline.name
-        self._idle: list[Child] = []
+        self._idle: list[WorkerProcess] = []
         self._unanswered = 0
 
     def run(self, task: Task, number: int) -> Iterator[dict[str, Any]]:
         waiting = deque(Case(block, self._component, self._job.pipeline.worker_memory_mb) for block in task.blocks)
-        at_work: dict[Connection, tuple[Child, Case]] = {}
+        at_work: dict[Connection, tuple[WorkerProcess, Case]] = {}
         self._ask_again()
         try:
             while waiting or at_work:
@@ -207,17 +207,17 @@ class Supervisor:
         while self._idle:
             self._idle.pop().end()
 
-    def _begin(self, case: Case, number: int, at_work: dict[Connection, tuple[Child, Case]]) -> None:
+    def _begin(self, case: Case, number: int, at_work: dict[Connection, tuple[WorkerProcess, Case]]) -> None:
         child = self._free_child()
         child.give(case.block, number, case.care)
         at_work[child.pipe] = child, case
 
-    def _free_child(self) -> Child:
+    def _free_child(self) -> WorkerProcess:
         while self._idle and self._idle[-1].has_died:
             self._idle.pop().end()
-        return self._idle.pop() if self._idle else Child(self._job, self._kafka)
+        return self._idle.pop() if self._idle else WorkerProcess(self._job, self._kafka)
 
-    def _end_if_late(self, case: Case, child: Child) -> bool:
+    def _end_if_late(self, case: Case, child: WorkerProcess) -> bool:
         # Before it is disturbed: the signal may wake it up.
         at, step, hung = child.whereabouts.at, child.whereabouts.step, self._hung(child.whereabouts)
         overdue = time.time() - self._job.overdue_after(0)
@@ -236,7 +236,7 @@ class Supervisor:
         log.warning("%s\n%s", said, child.trace)
         return True
 
-    def _hung(self, whereabouts: Whereabouts) -> str | None:
+    def _hung(self, whereabouts: WorkerPosition) -> str | None:
         """What has taken too long, if something has."""
         limit, step = self._job.pipeline.segment_timeout, whereabouts.step
         if limit is None:
@@ -246,14 +246,14 @@ class Supervisor:
         is_late = whereabouts.longest_call > limit + INTERRUPT_SECONDS
         return f"a segment had not answered within {limit:g} s" if is_late else None
 
-    def _stop_if_given_up(self, case: Case, child: Child) -> None:
+    def _stop_if_given_up(self, case: Case, child: WorkerProcess) -> None:
         if case.is_given_up:
             raise WorkerDiedError(
                 f"the worker of partitions {case.partitions} {child.death.message} also while it only had to say "
                 f"that it stops: {child.trace or 'see the log of the executor'}"
             )
 
-    def _note_death(self, case: Case, child: Child) -> None:
+    def _note_death(self, case: Case, child: WorkerProcess) -> None:
         self._stop_if_given_up(case, child)
         if case.is_done:
             said = _left_unclosed(case, f"its worker {child.death.message}")
@@ -263,13 +263,13 @@ class Supervisor:
         log.warning("%s\n%s", said, child.trace)
 
 
-def _heard(at_work: dict[Connection, tuple[Child, Case]]) -> list[Connection]:
+def _heard(at_work: dict[Connection, tuple[WorkerProcess, Case]]) -> list[Connection]:
     """Those that have answered, or died."""
     heard = [each for each in wait(list(at_work), LOOK_SECONDS) if isinstance(each, Connection)]
     return heard or [pipe for pipe, (child, _) in at_work.items() if child.has_died]
 
 
-def _give_back(at_work: dict[Connection, tuple[Child, Case]], pipe: Connection, waiting: deque[Case]) -> None:
+def _give_back(at_work: dict[Connection, tuple[WorkerProcess, Case]], pipe: Connection, waiting: deque[Case]) -> None:
     """What a worker that has ended was at, if something is left of it."""
     _, case = at_work.pop(pipe)
     if not case.is_done:

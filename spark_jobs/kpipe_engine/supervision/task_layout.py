@@ -25,20 +25,20 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TaskLayout:
     """Tasks in the order in which they start, and how many of them may run at a time: None is as many as fit."""
 
     tasks: tuple[Task, ...]
     at_once: int | None = None
 
 
-def lay_out(plan: Plan, scaling: PartitionScaling, cores: int) -> Layout:
+def assign_tasks(plan: Plan, scaling: PartitionScaling, cores: int) -> TaskLayout:
     """`cores` is how many tasks the cluster runs at a time; it matters where partitions are interleaved."""
     blocks, most = plan.blocks, scaling.max_concurrent_partitions
     if scaling.interleaves:
-        return Layout(_interleaved(blocks, cores, len(blocks) if most is None else most))
+        return TaskLayout(_interleaved(blocks, cores, len(blocks) if most is None else most))
     tasks = tuple(Task((block,)) for block in blocks)
-    return Layout(tasks, None if most is None or most >= len(tasks) else most)
+    return TaskLayout(tasks, None if most is None or most >= len(tasks) else most)
 
 
 def _interleaved(blocks: Sequence[Block], cores: int, most: int) -> tuple[Task, ...]:

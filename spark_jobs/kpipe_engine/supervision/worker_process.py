@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
-from kpipe_engine.assignment.care import Care
-from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.assignment.care import Precautions
+from kpipe_engine.assignment.whereabouts import WorkerPosition
 from kpipe_engine.memory_limit import limit_memory
-from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 from kpipe_engine.supervision.silence import silent_clusters
 from kpipe_engine.wiring import build_worker
 
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None)
 
 
 def serve(
-    job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: Whereabouts, trace: IO[bytes]
+    job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: WorkerPosition, trace: IO[bytes]
 ) -> None:
     """Run the blocks that come through the pipe, until it ends, and name the clusters that are silent for each None.
 
@@ -68,12 +68,12 @@ def _run(
     kafka: KafkaSettings,
     block: Sequence[PartitionRange],
     number: int,
-    care: Care,
-    whereabouts: Whereabouts,
+    care: Precautions,
+    whereabouts: WorkerPosition,
     tell: Callable[[bytes], None],
 ) -> None:
-    def work(orders: YieldOrders) -> None:
-        worker = build_worker(job, kafka, block, orders, number, care=care, whereabouts=whereabouts)
+    def work(stop_signal: StopSignal) -> None:
+        worker = build_worker(job, kafka, block, stop_signal, number, care=care, whereabouts=whereabouts)
         try:
             done = [progress.to_json() for progress in worker.work()]
             silent = silent_clusters(kafka) if worker.met_silence else []
@@ -83,11 +83,11 @@ def _run(
             worker.close()
 
     if care.yields is not None:
-        orders = YieldOrders()
-        orders.ask(care.yields)
-        work(orders)
+        stop_signal = StopSignal()
+        stop_signal.request(care.yields)
+        work(stop_signal)
         return
-    with ListeningOrders(job, kafka.source) as listening:
+    with KafkaStopSignal(job, kafka.source) as listening:
         work(listening)
 
 

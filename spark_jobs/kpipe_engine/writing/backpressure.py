@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from kpipe_engine.assignment.assignment import Lanes
+from kpipe_engine.assignment.assignment import Assignment
 from kpipe_engine.assignment.events import PartitionEvents
 from kpipe_engine.errors import ChunkFailedError, NoAnswerError
-from kpipe_engine.reading.range_reader import Source
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.reading.range_reader import RangeReader
+from kpipe_engine.stop_signal import StopSignal
 
 # A full queue empties in less than this where a broker takes what it is given.
 PATIENCE_SECONDS = 1.0
@@ -29,14 +29,14 @@ class Admission:
 
     def __init__(
         self,
-        source: Source,
+        source: RangeReader,
         events: PartitionEvents,
-        lanes: Lanes,
-        orders: YieldOrders,
+        assignment: Assignment,
+        stop_signal: StopSignal,
         is_well: Callable[[], bool],
     ) -> None:
-        self._source, self._events, self._lanes = source, events, lanes
-        self._orders, self._is_well = orders, is_well
+        self._source, self._events, self._assignment = source, events, assignment
+        self._stop_signal, self._is_well = stop_signal, is_well
         self._waits_since: float | None = None
         self._left, self._moved_at, self._looked_at = 0, 0.0, 0.0
         self._was_well = False
@@ -51,11 +51,11 @@ class Admission:
         elif not self.paused and now - self._waits_since > PATIENCE_SECONDS:
             self.paused = True
             self._source.pause()
-            self._events.tell("paused", self._lanes.current)
+            self._events.tell("paused", self._assignment.current)
         if left != self._left:
             self._left = left
             self._note_move(now)
-        longest = STANDSTILL_WHEN_STOPPED_SECONDS if self._orders.reason else STANDSTILL_SECONDS
+        longest = STANDSTILL_WHEN_STOPPED_SECONDS if self._stop_signal.reason else STANDSTILL_SECONDS
         if now - self._moved_at > longest:
             raise NoAnswerError(f"the broker has taken nothing for {longest:g} s")
         if now - self._looked_at > LOOK_SECONDS:
@@ -70,7 +70,7 @@ class Admission:
         if self.paused:
             self.paused = False
             self._source.resume()
-            self._events.tell("resumed", self._lanes.current)
+            self._events.tell("resumed", self._assignment.current)
 
     def _look(self) -> None:
         """Give the chunk up where the cluster is well for the second time: at the first, it may just have come back."""

@@ -11,13 +11,13 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.permissions import REMEDY
-from kpipe_engine.assignment.claiming import Ownership, Positions
+from kpipe_engine.assignment.claiming import Claims, Positions
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
-from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError, needing
+from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionHaltedError, needing
 from kpipe_engine.reading.details_group import DetailsGroup
-from kpipe_engine.reading.range_reader import Source
+from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.writing.backpressure import Admission
-from kpipe_engine.writing.producer_session import Acknowledgements
+from kpipe_engine.writing.producer_session import ProducerSession
 
 STORE_SECONDS = 30.0
 
@@ -25,7 +25,7 @@ STORE_SECONDS = 30.0
 class Delivery(Protocol):
     """Opens and closes chunks. `acks` is where records go, and where their acknowledgement is awaited."""
 
-    acks: Acknowledgements
+    acks: ProducerSession
     longest: float
     """When the broker gives up a chunk that something was written of, in seconds."""
 
@@ -43,14 +43,14 @@ class Delivery(Protocol):
     def store(self, positions: Positions) -> None:
         """Await every acknowledgement of the chunk, then make its offsets the stored ones."""
 
-    def renew(self, kind: type[Acknowledgements]) -> None:
+    def renew(self, kind: type[ProducerSession]) -> None:
         """Start over with a new producer; a chunk that is open comes to nothing."""
 
     def close(self) -> None:
         """Give the producer up, and with it a chunk that is open."""
 
 
-class ExactlyOnce:
+class TransactionalWriter:
     """A chunk is one transaction: outputs, dead letters and the stored offset are seen together or not at all."""
 
     def __init__(
@@ -58,7 +58,7 @@ class ExactlyOnce:
         settings: Settings,
         job: Job,
         first: PartitionRange,
-        source: Source,
+        source: RangeReader,
         details: DetailsGroup,
         admission: Admission,
     ) -> None:
@@ -80,7 +80,7 @@ class ExactlyOnce:
         self._written = job.written_topics
         self._details = details
         self._group = source.consumer.consumer_group_metadata()
-        self.acks = Acknowledgements(self._settings, self._topic, self._admission)
+        self.acks = ProducerSession(self._settings, self._topic, self._admission)
 
     def open(self) -> None:
         # The coordinator is found at once if a broker is connected by then; otherwise the client looks again half a
@@ -92,7 +92,7 @@ class ExactlyOnce:
         # What comes late of before has an older epoch.
         self.acks.forget_connections()
 
-    def renew(self, kind: type[Acknowledgements]) -> None:
+    def renew(self, kind: type[ProducerSession]) -> None:
         self.close()
         self.acks = kind(self._settings, self._topic, self._admission)
         self.open()
@@ -124,7 +124,7 @@ class ExactlyOnce:
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise PartitionStoppedError(
+                raise PartitionHaltedError(
                     f"the connection's user may not write to one of the topics {', '.join(map(repr, self._written))}, "
                     f"or to one that a segment has chosen ({error.str()}): {REMEDY}"
                 ) from failure
@@ -140,7 +140,7 @@ class ExactlyOnce:
         self.acks.close()
 
 
-class AtLeastOnce:
+class AtLeastOnceWriter:
     """A chunk is stored after its acknowledgements: a crash in between has it written again."""
 
     longest = math.inf
@@ -150,8 +150,8 @@ class AtLeastOnce:
         settings: Settings,
         job: Job,
         first: PartitionRange,
-        source: Source,
-        ownership: Ownership,
+        source: RangeReader,
+        ownership: Claims,
         details: DetailsGroup,
         admission: Admission,
     ) -> None:
@@ -162,12 +162,12 @@ class AtLeastOnce:
         self._source = source
         self._ownership = ownership
         self._needs = {"group": job.plan.progress_group(first.slot), "topic": job.plan.topic}
-        self.acks = Acknowledgements(self._settings, self._topic, self._admission)
+        self.acks = ProducerSession(self._settings, self._topic, self._admission)
 
     def open(self) -> None:
         """No predecessor can be fenced here: what it still writes are the duplicates that were agreed to."""
 
-    def renew(self, kind: type[Acknowledgements]) -> None:
+    def renew(self, kind: type[ProducerSession]) -> None:
         self.close()
         self.acks = kind(self._settings, self._topic, self._admission)
 

@@ -17,7 +17,7 @@ from kpipe_engine.client_settings import Settings
 from kpipe_engine.errors import (
     ChunkDroppedError,
     ChunkFailedError,
-    RefusedError,
+    ChunkRejectedError,
     is_record_error,
     may_be_fenced,
     stop_if_unwritable,
@@ -41,7 +41,7 @@ class Refusal(NamedTuple):
     kind: FaultKind
 
 
-class Acknowledgements:
+class ProducerSession:
     """A producer, and which of its records the broker refused.
 
     A broker refuses whole batches, and telling which record is behind a refusal costs time for each one: that is done
@@ -116,7 +116,7 @@ class Acknowledgements:
         for the records behind the refused one. `wait` says what that was."""
         self._call(partial(self.producer.poll, FLUSH_SECONDS))
         if self._refused:
-            raise RefusedError
+            raise ChunkRejectedError
 
     def serve(self) -> None:
         """Take notice of what the broker has said so far."""
@@ -168,7 +168,7 @@ class Acknowledgements:
             self._refused.append(Refusal(error, message.topic(), None, "destination"))
 
 
-class TracedAcknowledgements(Acknowledgements):
+class TracingSession(ProducerSession):
     """Knows the record behind a refusal: every record travels alone, and none untraced."""
 
     def __init__(self, settings: Settings, own_topic: str, admission: Admission) -> None:

@@ -113,7 +113,7 @@ class Episode:
         else:
             scene.sleep(step.pause)
         if world.asked and rnd.random() < 0.1:
-            rnd.choice(world.asked).ask("somebody asks")
+            rnd.choice(world.asked).request("somebody asks")
 
     def body(self, step: Step, operator: Operator) -> Callable[[], object] | None:
         world, name, rnd = self.world, f"r{step.number}", self.world.script.random("run", step.number)

@@ -18,8 +18,8 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.running.attempts import begin_attempt
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.transactions.left_open import end_what_is_left_open
-from kpipe_engine.assignment.care import Care
-from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.assignment.care import Precautions
+from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 from kpipe_engine.wiring import build_worker
 from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
@@ -155,8 +155,8 @@ class DagRun:
         """What the driver does before its tasks begin."""
         for planned in job.plan.pending:
             if planned.cuts:
-                care = Care(stops={planned.partition: "it is only taken on"})
-                worker = build_worker(job, self.world.bench.kafka, planned.pieces[:1], YieldOrders(), care=care)
+                care = Precautions(stops={planned.partition: "it is only taken on"})
+                worker = build_worker(job, self.world.bench.kafka, planned.pieces[:1], StopSignal(), care=care)
                 try:
                     worker.open()
                 finally:
@@ -167,14 +167,14 @@ class DagRun:
         """A Spark task, which starts another worker where one dies."""
         world, scene = self.world, self.world.scene
         label = f"{name}:{number}@{','.join(f'{each.partition}.{each.slot}' for each in block)}"
-        orders = YieldOrders(job.deadline)
-        world.asked.append(orders)
+        stop_signal = StopSignal(job.deadline)
+        world.asked.append(stop_signal)
 
         def run() -> Any:
             if world.script.setup.listens:
-                with ListeningOrders(job, world.bench.kafka.source) as listening:
+                with KafkaStopSignal(job, world.bench.kafka.source) as listening:
                     return self.run_worker(job, block, listening, number, label)
-            return self.run_worker(job, block, orders, number, label)
+            return self.run_worker(job, block, stop_signal, number, label)
 
         def supervise() -> Any:
             for again in range(2):
@@ -190,9 +190,9 @@ class DagRun:
         return working
 
     def run_worker(
-        self, job: Job, block: tuple[PartitionRange, ...], orders: YieldOrders, number: int, label: str
+        self, job: Job, block: tuple[PartitionRange, ...], stop_signal: StopSignal, number: int, label: str
     ) -> Any:
-        progress = build_worker(job, self.world.bench.kafka, block, orders, number).run()
+        progress = build_worker(job, self.world.bench.kafka, block, stop_signal, number).run()
         shown = [(each.range.partition, each.range.slot, each.next_offset, each.reason or "") for each in progress]
         self.world.log("DONE", label, shown)
         return progress
@@ -214,8 +214,8 @@ class DagRun:
             name = f"{self.name} asks {job.attempt}"
             world.in_airflow(name, "stop", lambda: request_stop(world.bench.settings, job.plan, job.attempt, "stop"), 1)
         elif how == "asked":
-            for orders in world.asked[-len(working) :]:
-                orders.ask("somebody asks")
+            for stop_signal in world.asked[-len(working) :]:
+                stop_signal.request("somebody asks")
 
     def end_open(self, name: str, plan: Plan) -> None:
         world = self.world

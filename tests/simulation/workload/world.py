@@ -16,8 +16,8 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline a
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
-from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.errors import PartitionHaltedError
+from kpipe_engine.stop_signal import StopSignal
 from tests.promises.model import Model, Place, Run
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.kafka.groups import Held
@@ -25,7 +25,7 @@ from tests.simulation.scheduler import Task
 from tests.simulation.workload.scene import Scene
 from tests.simulation.workload.script import HANDLERS, Script
 
-EXPECTED = (KpipeError, KafkaException, PartitionStoppedError)
+EXPECTED = (KpipeError, KafkaException, PartitionHaltedError)
 NAME = "p"
 PROGRESS = f"{NAME}.kpipe"
 WINDOWS = f"{NAME}.backfill."
@@ -61,7 +61,7 @@ class World:
     bench: Bench = field(init=False)
     model: Model = field(init=False)
     orders: list[Order] = field(default_factory=list)
-    asked: list[YieldOrders] = field(default_factory=list)
+    asked: list[StopSignal] = field(default_factory=list)
     """Of workers, those that are over too."""
     partitions: int = 0
     made_anew: int = 0

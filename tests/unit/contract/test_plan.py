@@ -19,7 +19,7 @@ from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.running.progress_log import table
-from kpipe_engine.supervision.task_layout import lay_out
+from kpipe_engine.supervision.task_layout import assign_tasks
 
 OFFSETS = st.integers(0, 2**62)
 
@@ -140,8 +140,8 @@ def test_a_partition_has_one_range_in_a_document_too() -> None:
         lambda plan: Plan.from_json(json.loads(plan.to_text())),
         lambda plan: plan.blocks,
         lambda plan: plan.transactional_ids,
-        lambda plan: lay_out(plan, PartitionScaling(), cores=4),
-        lambda plan: lay_out(plan, PartitionScaling("parallelize_across_partitions"), cores=4),
+        lambda plan: assign_tasks(plan, PartitionScaling(), cores=4),
+        lambda plan: assign_tasks(plan, PartitionScaling("parallelize_across_partitions"), cores=4),
         lambda plan: table([PartitionProgress.not_started(each) for each in plan.ranges], "orders"),
     ],
     ids=["made", "from a document", "blocks", "transactional ids", "tasks", "interleaved tasks", "table"],

@@ -9,11 +9,11 @@ from confluent_kafka import KafkaError, KafkaException
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
-from kpipe_engine.assignment.assignment import Lanes
-from kpipe_engine.assignment.range_state import Lane
-from kpipe_engine.chunk_retry import CHUNK_TRIES, LEASE_SECONDS, Recovery
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError
-from kpipe_engine.writing.producer_session import Acknowledgements, TracedAcknowledgements
+from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.chunk_retry import CHUNK_TRIES, LEASE_SECONDS, ChunkRetry
+from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError
+from kpipe_engine.writing.producer_session import ProducerSession, TracingSession
 
 FAULT = Fault.of(ValueError("x"), "kafka", "destination")
 DOWN, FENCED = (KafkaException(KafkaError(code)) for code in (KafkaError._TRANSPORT, KafkaError._FENCED))
@@ -38,38 +38,38 @@ class Kafka:
         self.taken_on_at: float | None = None
         """When a newer run puts its lease down."""
         self._fetched: dict[int, int] = {}
-        self._kind: type[Acknowledgements] = Acknowledgements
+        self._kind: type[ProducerSession] = ProducerSession
 
     @property
     def is_careful(self) -> bool:
-        return self._kind is TracedAcknowledgements
+        return self._kind is TracingSession
 
-    def read(self, lane: Lane) -> list[Written]:
+    def read(self, state: RangeState) -> list[Written]:
         """A consumer goes on behind what it has fetched: only a new one begins where the lane stands."""
-        first = self._fetched.get(lane.partition, lane.handled)
-        self._fetched[lane.partition] = first + SIZE
-        return [Written(lane.partition, at, self.is_careful) for at in range(first, first + SIZE)]
+        first = self._fetched.get(state.partition, state.handled)
+        self._fetched[state.partition] = first + SIZE
+        return [Written(state.partition, at, self.is_careful) for at in range(first, first + SIZE)]
 
     def forget(self) -> None:
         """What is read next would be said anew."""
 
-    def renew(self, kind: type[Acknowledgements] | None = None) -> None:
+    def renew(self, kind: type[ProducerSession] | None = None) -> None:
         if kind is None:
             self._fetched.clear()
         else:
             self._kind, self.is_ours = kind, True
 
-    def look(self, lanes: Sequence[Lane]) -> list[Any]:
+    def look(self, assignment: Sequence[RangeState]) -> list[Any]:
         is_taken = self.taken_on_at is not None and self.clock >= self.taken_on_at
-        for lane in lanes:
+        for state in assignment:
             if is_taken:
-                lane.go_on(PartitionProgress.revoked(lane.range, "newer"))
+                state.go_on(PartitionProgress.revoked(state.range, "newer"))
             else:
-                lane.go_on(PartitionProgress(lane.range, lane.stored, Counts()))
+                state.go_on(PartitionProgress(state.range, state.stored, Counts()))
         return []
 
-    def tell(self, event: str, lane: Lane, **_details: Any) -> None:
-        self.told.append((event, lane.partition))
+    def tell(self, event: str, state: RangeState, **_details: Any) -> None:
+        self.told.append((event, state.partition))
 
     def wait(self, seconds: float) -> None:
         self.clock += seconds
@@ -81,27 +81,27 @@ def kafka() -> Kafka:
 
 
 @pytest.fixture
-def lanes() -> Lanes:
-    return Lanes([Lane(PartitionRange(each, 0, 2 * SIZE, None)) for each in range(2)])
+def assignment() -> Assignment:
+    return Assignment([RangeState(PartitionRange(each, 0, 2 * SIZE, None)) for each in range(2)])
 
 
 @pytest.fixture
-def recovery(lanes: Lanes, kafka: Any) -> Recovery:
-    return Recovery(lanes, kafka, kafka, kafka, kafka, kafka)
+def recovery(assignment: Assignment, kafka: Any) -> ChunkRetry:
+    return ChunkRetry(assignment, kafka, kafka, kafka, kafka, kafka)
 
 
-def step(lanes: Lanes, kafka: Kafka, *outcomes: Exception | None) -> Callable[[], None]:
+def step(assignment: Assignment, kafka: Kafka, *outcomes: Exception | None) -> Callable[[], None]:
     """Handles five records of the current lane, and then fails or stores, in turn."""
     left = list(outcomes)
 
     def run() -> None:
-        records = kafka.read(lanes.current)
-        lanes.current.advance(records[-1].offset + 1)
+        records = kafka.read(assignment.current)
+        assignment.current.advance(records[-1].offset + 1)
         if outcome := left.pop(0):
             kafka.is_ours = kafka.is_ours and outcome is not FENCED
             raise outcome
         kafka.written.extend(records)
-        lanes.current.note_stored()
+        assignment.current.note_stored()
 
     return run
 
@@ -110,99 +110,106 @@ def chunk(partition: int = 0, *, is_traced: bool = False) -> list[Written]:
     return [Written(partition, at, is_traced) for at in range(SIZE)]
 
 
-def test_what_works_is_done_once(recovery: Recovery, lanes: Lanes, kafka: Kafka) -> None:
-    recovery.until_it_works(step(lanes, kafka, None), lambda: lanes.unsettled)
+def test_what_works_is_done_once(recovery: ChunkRetry, assignment: Assignment, kafka: Kafka) -> None:
+    recovery.until_it_works(step(assignment, kafka, None), lambda: assignment.unsettled)
     assert (kafka.written, kafka.is_careful) == (chunk(), False)
-    assert recovery.next_lanes == list(lanes)
+    assert recovery.next_states == list(assignment)
 
 
 @pytest.mark.parametrize("failure", [ChunkFailedError("refused"), DOWN], ids=["refused", "down"])
 def test_what_fails_is_done_again_carefully_and_then_trusted(
-    recovery: Recovery, lanes: Lanes, kafka: Kafka, failure: Exception
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka, failure: Exception
 ) -> None:
-    recovery.until_it_works(step(lanes, kafka, failure, None), lambda: lanes.unsettled)
+    recovery.until_it_works(step(assignment, kafka, failure, None), lambda: assignment.unsettled)
     assert (kafka.written, kafka.is_careful) == (chunk(is_traced=True), False)
-    assert recovery.next_lanes == list(lanes)
+    assert recovery.next_states == list(assignment)
     # A fault is nobody else's.
     assert (kafka.clock, kafka.told) == (0, [])
 
 
 def test_it_stays_careful_one_lane_at_a_time_until_all_that_failed_is_behind(
-    recovery: Recovery, lanes: Lanes, kafka: Kafka
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
 ) -> None:
     # Of both, the chunk that fails has some.
-    lanes[1].advance(SIZE)
-    recovery.until_it_works(step(lanes, kafka, ChunkFailedError("refused"), None), lambda: lanes.unsettled)
-    assert (kafka.is_careful, recovery.next_lanes) == (True, [lanes[1]])
-    lanes.current = lanes[1]
-    recovery.until_it_works(step(lanes, kafka, None), lambda: lanes.unsettled)
-    assert (kafka.is_careful, recovery.next_lanes) == (False, list(lanes))
+    assignment[1].advance(SIZE)
+    recovery.until_it_works(step(assignment, kafka, ChunkFailedError("refused"), None), lambda: assignment.unsettled)
+    assert (kafka.is_careful, recovery.next_states) == (True, [assignment[1]])
+    assignment.current = assignment[1]
+    recovery.until_it_works(step(assignment, kafka, None), lambda: assignment.unsettled)
+    assert (kafka.is_careful, recovery.next_states) == (False, list(assignment))
     assert kafka.written == [*chunk(0, is_traced=True), *chunk(1, is_traced=True)]
 
 
 @pytest.mark.parametrize("failure", [ChunkFailedError("refused"), DOWN], ids=["refused", "down"])
-def test_it_is_not_tried_for_ever(recovery: Recovery, lanes: Lanes, kafka: Kafka, failure: Exception) -> None:
+def test_it_is_not_tried_for_ever(
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka, failure: Exception
+) -> None:
     with pytest.raises(
-        PartitionStoppedError, match=r"the chunk from offset 0 failed 5 times, the last time with: "
+        PartitionHaltedError, match=r"the chunk from offset 0 failed 5 times, the last time with: "
     ) as stop:
-        recovery.until_it_works(step(lanes, kafka, *[failure] * CHUNK_TRIES), lambda: lanes.unsettled)
+        recovery.until_it_works(step(assignment, kafka, *[failure] * CHUNK_TRIES), lambda: assignment.unsettled)
     assert stop.value.__cause__ is failure
 
 
 def test_a_try_that_finds_another_record_at_fault_is_none_in_vain(
-    recovery: Recovery, lanes: Lanes, kafka: Kafka
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
 ) -> None:
     found = [ChunkFailedError("refused", {at: FAULT}) for at in range(CHUNK_TRIES + 1)]
-    recovery.until_it_works(step(lanes, kafka, *found, None), lambda: lanes.unsettled)
+    recovery.until_it_works(step(assignment, kafka, *found, None), lambda: assignment.unsettled)
     assert kafka.written == chunk(is_traced=True)
 
 
-def test_the_same_record_again_is_news_no_longer(recovery: Recovery, lanes: Lanes, kafka: Kafka) -> None:
-    with pytest.raises(PartitionStoppedError):
+def test_the_same_record_again_is_news_no_longer(recovery: ChunkRetry, assignment: Assignment, kafka: Kafka) -> None:
+    with pytest.raises(PartitionHaltedError):
         recovery.until_it_works(
-            step(lanes, kafka, *[ChunkFailedError("refused", {3: FAULT})] * CHUNK_TRIES), lambda: lanes.unsettled
+            step(assignment, kafka, *[ChunkFailedError("refused", {3: FAULT})] * CHUNK_TRIES),
+            lambda: assignment.unsettled,
         )
 
 
-def test_whoever_fenced_us_gets_the_time_to_put_its_lease_down(recovery: Recovery, lanes: Lanes, kafka: Kafka) -> None:
+def test_whoever_fenced_us_gets_the_time_to_put_its_lease_down(
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
+) -> None:
     kafka.taken_on_at = LEASE_SECONDS
-    recovery.until_it_works(step(lanes, kafka, FENCED), lambda: lanes.unsettled)
+    recovery.until_it_works(step(assignment, kafka, FENCED), lambda: assignment.unsettled)
     assert kafka.told == [("revoked", 0), ("revoked", 1)]
     # It is theirs: nobody is fenced in turn.
     assert (kafka.is_ours, kafka.written) == (False, [])
 
 
 def test_somebody_who_fenced_us_and_has_no_later_lease_is_fenced(
-    recovery: Recovery, lanes: Lanes, kafka: Kafka
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
 ) -> None:
-    recovery.until_it_works(step(lanes, kafka, FENCED, None), lambda: lanes.unsettled)
+    recovery.until_it_works(step(assignment, kafka, FENCED, None), lambda: assignment.unsettled)
     assert (kafka.is_ours, kafka.written) == (True, chunk(is_traced=True))
 
 
 def test_of_what_is_somebody_elses_by_now_nothing_is_tried_again(
-    recovery: Recovery, lanes: Lanes, kafka: Kafka
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
 ) -> None:
     kafka.taken_on_at = 0
-    recovery.until_it_works(step(lanes, kafka, ChunkFailedError("refused")), lambda: lanes.unsettled)
-    assert (lanes.unsettled, kafka.written) == ([], [])
+    recovery.until_it_works(step(assignment, kafka, ChunkFailedError("refused")), lambda: assignment.unsettled)
+    assert (assignment.unsettled, kafka.written) == ([], [])
 
 
 def test_a_newer_run_that_came_before_the_trusting_producer_is_noticed(
-    recovery: Recovery, lanes: Lanes, kafka: Kafka
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
 ) -> None:
-    work = step(lanes, kafka, ChunkFailedError("refused"), None)
+    work = step(assignment, kafka, ChunkFailedError("refused"), None)
 
     def work_until_a_newer_run_comes() -> None:
         work()
         kafka.taken_on_at = kafka.clock
 
-    recovery.until_it_works(work_until_a_newer_run_comes, lambda: lanes.unsettled)
+    recovery.until_it_works(work_until_a_newer_run_comes, lambda: assignment.unsettled)
     assert kafka.told == [("revoked", 0), ("revoked", 1)]
-    assert recovery.next_lanes == []
+    assert recovery.next_states == []
 
 
-def test_a_chunk_that_is_given_up_is_no_reason_to_be_careful(recovery: Recovery, lanes: Lanes, kafka: Kafka) -> None:
-    lanes.current.advance(SIZE)
+def test_a_chunk_that_is_given_up_is_no_reason_to_be_careful(
+    recovery: ChunkRetry, assignment: Assignment, kafka: Kafka
+) -> None:
+    assignment.current.advance(SIZE)
     recovery.forget_chunk()
-    assert (kafka.is_careful, lanes.current.handled) == (False, 0)
-    assert recovery.next_lanes == list(lanes)
+    assert (kafka.is_careful, assignment.current.handled) == (False, 0)
+    assert recovery.next_states == list(assignment)

@@ -7,7 +7,7 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from kpipe_engine.errors import (
     ChunkFailedError,
     NoAnswerError,
-    PartitionStoppedError,
+    PartitionHaltedError,
     is_record_error,
     is_silence,
     may_be_fenced,
@@ -77,9 +77,9 @@ def test_a_failed_chunk_knows_which_records_made_it_fail() -> None:
 
 
 def test_a_stopped_partition_knows_where() -> None:
-    assert PartitionStoppedError("why", 5).next_offset == 5
-    assert PartitionStoppedError("why").next_offset is None
-    assert str(PartitionStoppedError("why", 5)) == "why"
+    assert PartitionHaltedError("why", 5).next_offset == 5
+    assert PartitionHaltedError("why").next_offset is None
+    assert str(PartitionHaltedError("why", 5)) == "why"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_stopped_partition_knows_where() -> None:
 )
 def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
     with (
-        pytest.raises(PartitionStoppedError, match=rf"user may not use the {thing} \(why\): see what it has to be"),
+        pytest.raises(PartitionHaltedError, match=rf"user may not use the {thing} \(why\): see what it has to be"),
         needing(topic="t", group="g", transactional_id="i"),
     ):
         raise KafkaException(KafkaError(code, "why"))
@@ -106,7 +106,7 @@ def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
     ],
 )
 def test_what_is_more_than_a_broker_allows_stops_the_partition_with_its_remedy(code: int, remedy: str) -> None:
-    with pytest.raises(PartitionStoppedError, match=rf"\(why\): .*{remedy}"), needing(group="g"):
+    with pytest.raises(PartitionHaltedError, match=rf"\(why\): .*{remedy}"), needing(group="g"):
         raise KafkaException(KafkaError(code, "why"))
 
 
@@ -126,12 +126,12 @@ def test_what_has_no_name_here_is_left_as_it_is(code: int) -> None:
         (KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)), False),
         (NoAnswerError("the broker did not answer"), True),
         (ChunkFailedError("the broker refused 3 records"), False),
-        (PartitionStoppedError("a segment raised"), False),
+        (PartitionHaltedError("a segment raised"), False),
     ],
     ids=repr,
 )
 def test_nobody_has_answered_also_where_that_is_the_cause(failure: Exception, silent: bool) -> None:
     assert is_silence(failure) is silent
-    stop = PartitionStoppedError("five times")
+    stop = PartitionHaltedError("five times")
     stop.__cause__ = failure
     assert is_silence(stop) is silent

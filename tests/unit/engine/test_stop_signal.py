@@ -14,26 +14,26 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress.stop_request import StopRequest
 from kpipe_engine import stop_signal as yielding
-from kpipe_engine.stop_signal import ListeningOrders, YieldOrders
+from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 
 NEWER = StopRequest(3, "").to_text().replace('"schema_version":1', '"schema_version":99')
 
 
 def test_without_an_order_there_is_no_reason() -> None:
-    assert YieldOrders().reason is None
-    assert YieldOrders(deadline=time.time() + 3_600).reason is None
+    assert StopSignal().reason is None
+    assert StopSignal(deadline=time.time() + 3_600).reason is None
 
 
 def test_a_deadline_that_has_passed_is_a_reason() -> None:
-    orders = YieldOrders(deadline=time.time() - 1)
-    assert orders.reason == "the run has reached its max_run_time"
-    assert orders.given
+    stop_signal = StopSignal(deadline=time.time() - 1)
+    assert stop_signal.reason == "the run has reached its max_run_time"
+    assert stop_signal.is_set
 
 
 def test_who_asks_says_why() -> None:
-    orders = YieldOrders()
-    orders.ask("somebody stopped the task")
-    assert (orders.reason, orders.given) == ("somebody stopped the task", True)
+    stop_signal = StopSignal()
+    stop_signal.request("somebody stopped the task")
+    assert (stop_signal.reason, stop_signal.is_set) == ("somebody stopped the task", True)
 
 
 class Waits(threading.Event):
@@ -57,18 +57,18 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
 
 
 def test_whoever_rests_is_woken_by_an_order(waits: Waits) -> None:
-    orders = YieldOrders()
-    orders.wait(3_600)
+    stop_signal = StopSignal()
+    stop_signal.wait(3_600)
     assert (waits.noted, waits.is_set()) == ([3_600], False)
-    orders.ask("enough")
+    stop_signal.request("enough")
     assert waits.is_set()
 
 
 def test_nobody_rests_beyond_the_deadline(waits: Waits, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yielding, "time", SimpleNamespace(time=lambda: 1_000.0))
-    YieldOrders(deadline=1_060.0).wait(3_600)
-    YieldOrders(deadline=1_060.0).wait(5)
-    YieldOrders(deadline=999.0).wait(3_600)
+    StopSignal(deadline=1_060.0).wait(3_600)
+    StopSignal(deadline=1_060.0).wait(5)
+    StopSignal(deadline=999.0).wait(3_600)
     assert waits.noted == [60.0, 5, 0.0]
 
 
@@ -87,14 +87,14 @@ def test_a_request_to_stop_is_heeded_also_where_another_version_wrote_it(
     attempt: int, held: str, reason: str | None
 ) -> None:
     pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
-    orders = ListeningOrders(Job(pipeline, plan_of(PartitionRange(0, 0, 5, None)), 3), {})
+    stop_signal = KafkaStopSignal(Job(pipeline, plan_of(PartitionRange(0, 0, 5, None)), 3), {})
 
     class Holder:
         def committed(self, asked: list[TopicPartition], timeout: float) -> list[TopicPartition]:
             return [TopicPartition(asked[0].topic, asked[0].partition, attempt, held)]
 
-    orders._look(cast("Any", Holder()), [TopicPartition("orders", 0)])
+    stop_signal._look(cast("Any", Holder()), [TopicPartition("orders", 0)])
     if reason is None:
-        assert orders.reason is None
+        assert stop_signal.reason is None
     else:
-        assert (orders.reason or "").startswith(reason)
+        assert (stop_signal.reason or "").startswith(reason)

@@ -13,30 +13,30 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment.whereabouts import Whereabouts
-from kpipe_engine.batches.processor import BatchHandler
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.batches.processor import BatchProcessor
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.time_limit import TimeLimit
-from kpipe_engine.processing.concurrent import ConcurrentHandler
-from kpipe_engine.processing.copying import CopyHandler
-from kpipe_engine.processing.sequential import SegmentHandler
-from kpipe_engine.stop_signal import YieldOrders
-from kpipe_engine.wiring import Handlers
+from kpipe_engine.processing.concurrent import ConcurrentProcessor
+from kpipe_engine.processing.copying import CopyProcessor
+from kpipe_engine.processing.sequential import SequentialProcessor
+from kpipe_engine.stop_signal import StopSignal
+from kpipe_engine.wiring import Processors
 from kpipe_engine.writing.destination import Destination
 
 
 @pytest.fixture
-def choosing(delivery: Any) -> Callable[..., Handlers]:
+def choosing(delivery: Any) -> Callable[..., Processors]:
     """The handlers of a worker whose pipeline has these segments, which may take half a second to import."""
 
-    def make(*segments: str) -> Handlers:
+    def make(*segments: str) -> Processors:
         ranges = [PartitionRange(each, 0, 10, 0) for each in range(2)]
         declared = KafkaDestination("out")
         job = Job(KafkaPipeline("orders", KafkaSource("orders"), declared, segments=segments), plan_of(*ranges))
         faults: Any = None
-        limit = TimeLimit(0.01, 0.5, Whereabouts())
+        limit = TimeLimit(0.01, 0.5, WorkerPosition())
         destination = Destination(declared, delivery)
-        return Handlers(job, KafkaSettings({}, {}), ranges, delivery, destination, faults, YieldOrders(), limit)
+        return Processors(job, KafkaSettings({}, {}), ranges, delivery, destination, faults, StopSignal(), limit)
 
     return make
 
@@ -56,45 +56,45 @@ def fate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 @pytest.mark.parametrize(
     ("names", "kind"),
     [
-        ([], CopyHandler),
-        (["one"], SegmentHandler),
-        (["one", "many"], BatchHandler),
-        (["one", "awaited"], ConcurrentHandler),
+        ([], CopyProcessor),
+        (["one"], SequentialProcessor),
+        (["one", "many"], BatchProcessor),
+        (["one", "awaited"], ConcurrentProcessor),
     ],
 )
 def test_what_segments_take_decides_how_they_are_called(
-    choosing: Callable[..., Handlers], fate: Callable[[str], None], names: list[str], kind: type
+    choosing: Callable[..., Processors], fate: Callable[[str], None], names: list[str], kind: type
 ) -> None:
     fate("")
-    handler = choosing(*(f"importing_kit:{name}" for name in names)).choose(0)
-    assert type(handler) is kind
-    handler.open()
-    handler.close()
+    processor = choosing(*(f"importing_kit:{name}" for name in names)).choose(0)
+    assert type(processor) is kind
+    processor.open()
+    processor.close()
 
 
 @pytest.mark.parametrize("name", ["one", "many", "awaited"])
 @pytest.mark.parametrize(("met", "said"), [("sleep", "no answer within 0.5 s"), ("fail", "ValueError: no good")])
 def test_an_import_that_fails_once_stops_all_partitions_at_their_first_record_whatever_a_second_would_come_to(
-    choosing: Callable[..., Handlers], fate: Callable[[str], None], name: str, met: str, said: str
+    choosing: Callable[..., Processors], fate: Callable[[str], None], name: str, met: str, said: str
 ) -> None:
     fate(met)
     chosen = choosing(f"importing_kit:{name}")
-    for handler in (chosen.choose(0), chosen.choose(1)):
-        assert handler.handle([], Counts(), {}, math.inf) == 0
-        assert handler.waits == 0
-        with pytest.raises(PartitionStoppedError) as stop:
-            handler.open()
+    for processor in (chosen.choose(0), chosen.choose(1)):
+        assert processor.process([], Counts(), {}, math.inf) == 0
+        assert processor.waits == 0
+        with pytest.raises(PartitionHaltedError) as stop:
+            processor.open()
         assert f"segment 'importing_kit:{name}' cannot be imported on the executor" in str(stop.value)
         assert said in str(stop.value)
         assert stop.value.next_offset is None
-        handler.close()
+        processor.close()
 
 
 def test_for_a_partition_that_is_given_up_nothing_is_imported(
-    choosing: Callable[..., Handlers], fate: Callable[[str], None], tmp_path: Path
+    choosing: Callable[..., Processors], fate: Callable[[str], None], tmp_path: Path
 ) -> None:
     fate("fail")
     chosen = choosing("importing_kit:one")
-    with pytest.raises(PartitionStoppedError, match="the worker died"):
+    with pytest.raises(PartitionHaltedError, match="the worker died"):
         chosen.choose(0, "the worker died").open()
     assert not (tmp_path / "imported").exists()

@@ -16,7 +16,7 @@ from schema_registry import Registry, running_registry
 from airflow_provider_kpipe.formats import avro, json_schema
 from airflow_provider_kpipe.formats.registry import TIMEOUT_SECONDS, Reader, Writer, client_settings
 from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.processing.segment_chain import SegmentChain
 
 MakeRecord = Callable[..., Any]
@@ -216,7 +216,7 @@ def test_without_the_extra_the_error_says_what_to_install(
     context: SegmentContext, missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(PartitionStoppedError) as stop:
+    with pytest.raises(PartitionHaltedError) as stop:
         SegmentChain(["airflow_provider_kpipe.formats.avro:Read"], context).open()
     told = str(stop.value)
     assert "pip install 'confluent-kafka[avro,json,protobuf,schemaregistry]' on the executors" in told

@@ -6,7 +6,7 @@ import pytest
 
 from kpipe_engine.assignment import last_words
 from kpipe_engine.assignment.last_words import say_why
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionHaltedError
 
 
 class Worker:
@@ -42,7 +42,7 @@ def test_a_successor_stores_and_is_closed(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_one_that_fails_costs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
-    worker = Worker(PartitionStoppedError("the group may not be used"))
+    worker = Worker(PartitionHaltedError("the group may not be used"))
     say_why(worker)
     assert (worker.stored, worker.closed.is_set()) == ([], True)
     assert "why partitions stop could not be stored: the group may not be used" in caplog.text

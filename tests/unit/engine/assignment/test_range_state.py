@@ -9,8 +9,8 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
-from kpipe_engine.assignment.range_state import Lane
-from kpipe_engine.errors import PartitionStoppedError, PipelineStoppedError
+from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
 
 PLANNED = PartitionRange(3, 10, 100, None)
 FAULT = Fault.of(ValueError("x"), "kafka", "destination")
@@ -18,147 +18,151 @@ LEASE = Lease(4, 5, 1)
 
 
 @pytest.fixture
-def lane() -> Lane:
+def state() -> RangeState:
     """Nothing here is handled by anybody."""
-    return Lane(PLANNED)
+    return RangeState(PLANNED)
 
 
-def stored(lane: Lane) -> StoredProgress:
-    return lane.to_store(plan_of(PLANNED), LEASE)
+def stored(state: RangeState) -> StoredProgress:
+    return state.to_store(plan_of(PLANNED), LEASE)
 
 
 def progress(next_offset: int, **more: Any) -> PartitionProgress:
     return PartitionProgress(PLANNED, next_offset, Counts(), **more)
 
 
-def test_at_first_all_is_ahead(lane: Lane) -> None:
-    assert (lane.handled, lane.stored, lane.works, lane.is_settled, lane.has_news) == (10, 10, True, False, False)
-    assert lane.progress == progress(10)
+def test_at_first_all_is_ahead(state: RangeState) -> None:
+    assert (state.handled, state.stored, state.works, state.is_settled, state.has_news) == (10, 10, True, False, False)
+    assert state.progress == progress(10)
 
 
-def test_what_is_handled_is_news_until_it_is_stored(lane: Lane) -> None:
-    lane.advance(40)
-    assert (lane.handled, lane.stored, lane.has_news) == (40, 10, True)
-    assert lane.progress.next_offset == 10
-    lane.note_stored()
-    assert (lane.stored, lane.has_news, lane.works) == (40, False, True)
+def test_what_is_handled_is_news_until_it_is_stored(state: RangeState) -> None:
+    state.advance(40)
+    assert (state.handled, state.stored, state.has_news) == (40, 10, True)
+    assert state.progress.next_offset == 10
+    state.note_stored()
+    assert (state.stored, state.has_news, state.works) == (40, False, True)
 
 
-def test_at_its_end_it_is_settled_once_that_is_stored(lane: Lane) -> None:
-    lane.advance(100)
-    assert (lane.works, lane.is_settled) == (True, False)
-    lane.note_stored()
-    assert (lane.works, lane.is_settled, lane.progress.complete) == (False, True, True)
+def test_at_its_end_it_is_settled_once_that_is_stored(state: RangeState) -> None:
+    state.advance(100)
+    assert (state.works, state.is_settled) == (True, False)
+    state.note_stored()
+    assert (state.works, state.is_settled, state.progress.complete) == (False, True, True)
 
 
-def test_it_stops_at_a_fault_and_is_settled_once_that_is_stored(lane: Lane) -> None:
-    lane.advance(40)
-    lane.stop(PartitionStoppedError("offset 42: broken", 42))
-    assert (lane.ended, lane.reason, lane.handled) == ("stopped", "offset 42: broken", 42)
-    assert (lane.works, lane.is_settled) == (False, False)
-    lane.note_stored()
-    assert (lane.is_settled, lane.progress.state) == (True, "stopped")
+def test_it_stops_at_a_fault_and_is_settled_once_that_is_stored(state: RangeState) -> None:
+    state.advance(40)
+    state.stop(PartitionHaltedError("offset 42: broken", 42))
+    assert (state.ended, state.reason, state.handled) == ("stopped", "offset 42: broken", 42)
+    assert (state.works, state.is_settled) == (False, False)
+    state.note_stored()
+    assert (state.is_settled, state.progress.state) == (True, "stopped")
 
 
-def test_a_stop_that_names_no_offset_leaves_what_is_handled(lane: Lane) -> None:
-    lane.advance(40)
-    lane.stop(PartitionStoppedError("no answer"))
-    assert lane.handled == 40
+def test_a_stop_that_names_no_offset_leaves_what_is_handled(state: RangeState) -> None:
+    state.advance(40)
+    state.stop(PartitionHaltedError("no answer"))
+    assert state.handled == 40
 
 
 @pytest.mark.parametrize(
-    ("stop", "stops_run"), [(PartitionStoppedError("why"), False), (PipelineStoppedError("why"), True)], ids=repr
+    ("stop", "stops_run"), [(PartitionHaltedError("why"), False), (PipelineHaltedError("why"), True)], ids=repr
 )
-def test_whether_the_run_is_to_stop_is_stored(lane: Lane, stop: PartitionStoppedError, stops_run: bool) -> None:
-    lane.stop(stop)
-    assert (stored(lane).reason, stored(lane).ended, stored(lane).stops_run) == ("why", "stopped", stops_run)
+def test_whether_the_run_is_to_stop_is_stored(state: RangeState, stop: PartitionHaltedError, stops_run: bool) -> None:
+    state.stop(stop)
+    assert (stored(state).reason, stored(state).ended, stored(state).stops_run) == ("why", "stopped", stops_run)
 
 
-def test_an_end_without_an_offset_is_news_too(lane: Lane) -> None:
-    lane.end("yielded", "the task was stopped")
-    assert (lane.has_news, lane.is_settled) == (True, False)
-    lane.note_stored()
-    assert (lane.has_news, lane.is_settled) == (False, True)
+def test_an_end_without_an_offset_is_news_too(state: RangeState) -> None:
+    state.end("yielded", "the task was stopped")
+    assert (state.has_news, state.is_settled) == (True, False)
+    state.note_stored()
+    assert (state.has_news, state.is_settled) == (False, True)
 
 
-def test_what_is_not_stored_is_forgotten(lane: Lane) -> None:
-    lane.go_on(progress(20, seconds=1.5, done=((50, 60),)))
-    lane.advance(40)
-    lane.counts.read += 20
-    lane.lose(3)
-    lane.spend(2.0)
-    lane.stop(PipelineStoppedError("why", 40))
-    lane.go_on(progress(20, seconds=1.5))
-    assert (lane.handled, lane.stored, lane.counts, lane.seconds, lane.done) == (20, 20, Counts(), 1.5, ())
-    assert (lane.ended, lane.reason, stored(lane).stops_run, lane.works) == (None, None, False, True)
+def test_what_is_not_stored_is_forgotten(state: RangeState) -> None:
+    state.go_on(progress(20, seconds=1.5, done=((50, 60),)))
+    state.advance(40)
+    state.counts.read += 20
+    state.lose(3)
+    state.spend(2.0)
+    state.stop(PipelineHaltedError("why", 40))
+    state.go_on(progress(20, seconds=1.5))
+    assert (state.handled, state.stored, state.counts, state.seconds, state.done) == (20, 20, Counts(), 1.5, ())
+    assert (state.ended, state.reason, stored(state).stops_run, state.works) == (None, None, False, True)
 
 
-def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(lane: Lane) -> None:
+def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) -> None:
     before = progress(20)
-    lane.go_on(before)
-    lane.counts.read += 1
-    lane.lose(2)
-    assert (before.counts, lane.counts) == (Counts(), Counts(read=1, lost=2))
+    state.go_on(before)
+    state.counts.read += 1
+    state.lose(2)
+    assert (before.counts, state.counts) == (Counts(), Counts(read=1, lost=2))
 
 
 @pytest.mark.parametrize("ended", ["stopped", "yielded"])
-def test_what_ended_in_an_earlier_attempt_is_tried_again(lane: Lane, ended: Ending) -> None:
-    lane.go_on(progress(20, reason="why", ended=ended))
-    assert (lane.ended, lane.reason, lane.works) == (None, None, True)
+def test_what_ended_in_an_earlier_attempt_is_tried_again(state: RangeState, ended: Ending) -> None:
+    state.go_on(progress(20, reason="why", ended=ended))
+    assert (state.ended, state.reason, state.works) == (None, None, True)
 
 
-def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(lane: Lane) -> None:
-    lane.go_on(PartitionProgress.revoked(PLANNED, "newer"))
-    lane.advance(40)
-    assert (lane.is_revoked, lane.works, lane.has_news, lane.is_settled) == (True, False, False, True)
-    assert lane.reason == "run newer took the partition over"
+def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(state: RangeState) -> None:
+    state.go_on(PartitionProgress.revoked(PLANNED, "newer"))
+    state.advance(40)
+    assert (state.is_revoked, state.works, state.has_news, state.is_settled) == (True, False, False, True)
+    assert state.reason == "run newer took the partition over"
 
 
-def test_pieces_of_a_run_before_are_unsettled_until_they_are_taken_over(lane: Lane) -> None:
+def test_pieces_of_a_run_before_are_unsettled_until_they_are_taken_over(state: RangeState) -> None:
     inherited = Counts(read=3)
-    lane.go_on(progress(20, done=((50, 60),), took_over="older", inherited=inherited), unsettled=Pieces(2, 4))
-    assert stored(lane).unsettled == Pieces(2, 4)
-    lane.take_over([(50, 60), (70, 80)], Counts(read=4))
-    assert (stored(lane).unsettled, stored(lane).took_over, stored(lane).inherited) == (None, "older", Counts(read=7))
-    assert lane.skips == ((50, 60), (70, 80))
+    state.go_on(progress(20, done=((50, 60),), took_over="older", inherited=inherited), unsettled=Pieces(2, 4))
+    assert stored(state).unsettled == Pieces(2, 4)
+    state.take_over([(50, 60), (70, 80)], Counts(read=4))
+    assert (stored(state).unsettled, stored(state).took_over, stored(state).inherited) == (
+        None,
+        "older",
+        Counts(read=7),
+    )
+    assert state.skips == ((50, 60), (70, 80))
 
 
-def test_a_record_is_news_once(lane: Lane) -> None:
-    assert lane.learn({15: FAULT})
-    assert not lane.learn({15: FAULT})
-    assert not lane.learn({})
-    assert lane.learn({15: FAULT, 17: FAULT})
+def test_a_record_is_news_once(state: RangeState) -> None:
+    assert state.learn({15: FAULT})
+    assert not state.learn({15: FAULT})
+    assert not state.learn({})
+    assert state.learn({15: FAULT, 17: FAULT})
 
 
-def test_a_chunk_that_is_redone_ends_behind_the_last_record_known_to_fault(lane: Lane) -> None:
-    assert (lane.room(1_000), lane.is_at_known_fault) == (1_000, False)
-    lane.learn({15: FAULT, 12: FAULT})
-    assert (lane.room(1_000), lane.room(2)) == (6, 2)
-    lane.advance(15)
-    assert (lane.room(1_000), lane.is_at_known_fault) == (1, False)
-    lane.advance(16)
-    assert lane.is_at_known_fault
-    lane.forget_faults()
-    assert (lane.room(1_000), lane.is_at_known_fault) == (1_000, False)
+def test_a_chunk_that_is_redone_ends_behind_the_last_record_known_to_fault(state: RangeState) -> None:
+    assert (state.room(1_000), state.is_at_known_fault) == (1_000, False)
+    state.learn({15: FAULT, 12: FAULT})
+    assert (state.room(1_000), state.room(2)) == (6, 2)
+    state.advance(15)
+    assert (state.room(1_000), state.is_at_known_fault) == (1, False)
+    state.advance(16)
+    assert state.is_at_known_fault
+    state.forget_faults()
+    assert (state.room(1_000), state.is_at_known_fault) == (1_000, False)
 
 
-def test_it_is_suspect_until_what_the_failed_chunk_had_read_is_behind(lane: Lane) -> None:
-    lane.advance(40)
-    assert not lane.is_suspect
-    lane.suspect()
-    lane.go_on(progress(10))
-    assert lane.is_suspect
+def test_it_is_suspect_until_what_the_failed_chunk_had_read_is_behind(state: RangeState) -> None:
+    state.advance(40)
+    assert not state.is_suspect
+    state.suspect()
+    state.go_on(progress(10))
+    assert state.is_suspect
     # A shorter try that fails, too, does not end it sooner.
-    lane.advance(20)
-    lane.suspect()
-    lane.advance(39)
-    assert lane.is_suspect
-    lane.advance(40)
-    assert not lane.is_suspect
+    state.advance(20)
+    state.suspect()
+    state.advance(39)
+    assert state.is_suspect
+    state.advance(40)
+    assert not state.is_suspect
 
 
-def test_what_has_ended_is_not_suspect(lane: Lane) -> None:
-    lane.advance(40)
-    lane.suspect()
-    lane.go_on(PartitionProgress.revoked(PLANNED, "newer"))
-    assert not lane.is_suspect
+def test_what_has_ended_is_not_suspect(state: RangeState) -> None:
+    state.advance(40)
+    state.suspect()
+    state.go_on(PartitionProgress.revoked(PLANNED, "newer"))
+    assert not state.is_suspect

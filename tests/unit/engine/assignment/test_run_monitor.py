@@ -17,9 +17,9 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
 )
 from airflow_provider_kpipe.contract.pipeline.policies import DeadLetterBudget
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment.run_monitor import NoWatch, SharedWatch
-from kpipe_engine.errors import BudgetExceededError, PartitionStoppedError
-from kpipe_engine.wiring import choose_watch
+from kpipe_engine.assignment.run_monitor import NoMonitor, SharedMonitor
+from kpipe_engine.errors import BudgetExceededError, PartitionHaltedError
+from kpipe_engine.wiring import choose_monitor
 
 
 class Others:
@@ -41,12 +41,12 @@ class Others:
 
 
 class World:
-    """A watch over one lane, and the records that come."""
+    """A monitor over one range, and the records that come."""
 
     def __init__(self, budget: DeadLetterBudget, slots: Iterable[int] = (0,)) -> None:
         self.others: Any = Others()
         self.own = Counts()
-        self.watch = SharedWatch(self.others, list(slots), budget, lambda: [self.own])
+        self.watch = SharedMonitor(self.others, list(slots), budget, lambda: [self.own])
 
     def fault(self, count: int, *, as_dead_letter: bool = True) -> None:
         for _ in range(count):
@@ -161,7 +161,7 @@ def test_a_chunk_that_is_redone_is_counted_anew() -> None:
 def test_a_partition_that_stopped_the_pipeline_is_heeded() -> None:
     world = World(HALF)
     world.others.stopped = (4, "offset 7: broken")
-    with pytest.raises(PartitionStoppedError, match="partition 4 stopped the pipeline: offset 7: broken"):
+    with pytest.raises(PartitionHaltedError, match="partition 4 stopped the pipeline: offset 7: broken"):
         world.watch.look()
 
 
@@ -183,9 +183,9 @@ def test_only_what_may_matter_is_looked_at(changes: dict[str, Any], slots: list[
     cut = PartitionRange(0, 0, 90, 0, cuts=(30, 60))
     job = Job(replace(pipeline, **changes), plan_of(cut))
     source: Any = None
-    watch = choose_watch(job, {}, source, cut.pieces[1:2], list)
+    watch = choose_monitor(job, {}, source, cut.pieces[1:2], list)
     if slots is None:
-        assert isinstance(watch, NoWatch)
+        assert isinstance(watch, NoMonitor)
     else:
-        assert isinstance(watch, SharedWatch)
+        assert isinstance(watch, SharedMonitor)
         assert sorted(watch._slots) == slots

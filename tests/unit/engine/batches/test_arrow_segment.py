@@ -18,8 +18,8 @@ from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.batches.arrow_batch import HEADERS
 from kpipe_engine.batches.stages import StageChain, has_batches
-from kpipe_engine.errors import PartitionStoppedError, SegmentError
-from kpipe_engine.redrive.original_record import RestoredMessage
+from kpipe_engine.errors import PartitionHaltedError, SegmentError
+from kpipe_engine.redrive.original_record import OriginalRecord
 from kpipe_engine.writing.output_rows import Row
 
 MakeMessage = Callable[..., Message]
@@ -98,7 +98,7 @@ def test_a_record_out_of_a_dead_letter_has_the_letters_coordinates(user: Any, me
     seen: list[Batch] = []
     user.look = batch_segment(lambda batch: seen.append(batch) or batch)
     letters = [message(offset, topic="orders.dead", partition=0) for offset in (7, 8)]
-    run(chain("look"), [RestoredMessage(each, LETTER, home, []) for home, each in enumerate(letters, start=1)])
+    run(chain("look"), [OriginalRecord(each, LETTER, home, []) for home, each in enumerate(letters, start=1)])
     (batch,) = seen
     assert batch.select(["source_topic", "source_partition", "source_offset"]).to_pylist() == [
         {"source_topic": "orders.dead", "source_partition": 0, "source_offset": offset} for offset in (7, 8)
@@ -364,7 +364,7 @@ def test_segments_close_in_the_reverse_order_also_if_one_did_not_open(user: Any)
 
     user.First, user.Second = First, Second
     segments = chain("First", "Second")
-    with pytest.raises(PartitionStoppedError, match="'user_batches:Second' did not open: ValueError: no database"):
+    with pytest.raises(PartitionHaltedError, match="'user_batches:Second' did not open: ValueError: no database"):
         segments.open()
     segments.close()
     assert calls == ["close first"]
@@ -399,7 +399,7 @@ def test_a_chain_is_known_by_its_batch_segments(user: Any) -> None:
 def test_where_there_is_no_arrow_it_is_said_what_to_install(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     user.batch = appending(b"1")
     monkeypatch.setitem(sys.modules, "kpipe_engine.batches.arrow_segment", None)
-    with pytest.raises(PartitionStoppedError, match=r"'user_batches:batch' takes Arrow batches, .*: install it there"):
+    with pytest.raises(PartitionHaltedError, match=r"'user_batches:batch' takes Arrow batches, .*: install it there"):
         chain("batch").open()
 
 
@@ -436,5 +436,5 @@ def test_segments_that_are_awaited_cannot_stand_beside_it(user: Any) -> None:
         return record
 
     user.fetch, user.upper = fetch, batch_segment(lambda batch: batch)
-    with pytest.raises(PartitionStoppedError, match=r"'user_batches:fetch', 'user_batches:upper' are in part `async"):
+    with pytest.raises(PartitionHaltedError, match=r"'user_batches:fetch', 'user_batches:upper' are in part `async"):
         chain("fetch", "upper").open()

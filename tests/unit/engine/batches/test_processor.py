@@ -14,13 +14,13 @@ from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin
 from airflow_provider_kpipe.segments import SegmentContext
-from kpipe_engine.assignment.run_monitor import NoWatch
-from kpipe_engine.batches.processor import BatchHandler
+from kpipe_engine.assignment.run_monitor import NoMonitor
+from kpipe_engine.batches.processor import BatchProcessor
 from kpipe_engine.batches.stages import StageChain
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, SegmentError
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError, SegmentError
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.processing.retries import Retries
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.writing.output_rows import Row, row_of_message
 
@@ -37,7 +37,7 @@ class FakeLetters:
 
     def take(self, message: Any, fault: Fault) -> None:
         if message.offset() in self.stops:
-            raise PartitionStoppedError("no dead letters", message.offset())
+            raise PartitionHaltedError("no dead letters", message.offset())
         self.taken.append((message.offset(), fault))
 
 
@@ -88,17 +88,17 @@ def chain() -> FakeChain:
 
 
 @pytest.fixture
-def make(delivery: Any, letters: Any, chain: Any) -> Callable[..., BatchHandler]:
-    def made(retry: RetryPolicy | None = None, **declared: Any) -> BatchHandler:
-        faults = FaultPolicy(lambda fault, message: "dead_letter", letters, NoWatch())
+def make(delivery: Any, letters: Any, chain: Any) -> Callable[..., BatchProcessor]:
+    def made(retry: RetryPolicy | None = None, **declared: Any) -> BatchProcessor:
+        faults = FaultHandler(lambda fault, message: "dead_letter", letters, NoMonitor())
         destination = Destination(KafkaDestination("out", **declared), delivery)
-        return BatchHandler(chain, destination, faults, Retries(retry or RetryPolicy(), YieldOrders()), Origin("run"))
+        return BatchProcessor(chain, destination, faults, Retries(retry or RetryPolicy(), StopSignal()), Origin("run"))
 
     return made
 
 
 @pytest.fixture
-def handler(make: Callable[..., BatchHandler]) -> BatchHandler:
+def processor(make: Callable[..., BatchProcessor]) -> BatchProcessor:
     return make()
 
 
@@ -115,39 +115,39 @@ def written(producer: Any) -> list[bytes]:
     return [taken["value"] for taken in producer.taken]
 
 
-def test_records_are_written_in_order_and_counted(handler: BatchHandler, producer: Any, batch: MakeBatch) -> None:
+def test_records_are_written_in_order_and_counted(processor: BatchProcessor, producer: Any, batch: MakeBatch) -> None:
     counts = Counts(read=10, written=9, filtered=1)
-    assert handler.handle(batch(b"a", b"drop", b"b c", b"d", b"drop"), counts, {}, math.inf) == 5
+    assert processor.process(batch(b"a", b"drop", b"b c", b"d", b"drop"), counts, {}, math.inf) == 5
     assert written(producer) == [b"a", b"b", b"c", b"d"]
     assert counts == Counts(read=15, written=13, filtered=3)
     assert all(type(count) is int for count in (counts.filtered, counts.written))
 
 
-def test_nothing_read_is_nothing_handled_and_opens_nothing(handler: BatchHandler, chain: FakeChain) -> None:
+def test_nothing_read_is_nothing_handled_and_opens_nothing(processor: BatchProcessor, chain: FakeChain) -> None:
     counts = Counts()
-    assert handler.handle([], counts, {}, math.inf) == 0
+    assert processor.process([], counts, {}, math.inf) == 0
     assert (counts, chain.state) == (Counts(), [])
 
 
-def test_all_is_handled_whatever_the_clock_says(handler: BatchHandler, batch: MakeBatch) -> None:
-    assert handler.handle(batch(b"a", b"b"), Counts(), {}, -math.inf) == 2
+def test_all_is_handled_whatever_the_clock_says(processor: BatchProcessor, batch: MakeBatch) -> None:
+    assert processor.process(batch(b"a", b"b"), Counts(), {}, -math.inf) == 2
 
 
 def test_segments_count_where_the_records_are_counted(
-    handler: BatchHandler, chain: FakeChain, batch: MakeBatch
+    processor: BatchProcessor, chain: FakeChain, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    handler.handle(batch(b"a"), counts, {}, math.inf)
+    processor.process(batch(b"a"), counts, {}, math.inf)
     assert chain.counters is counts.named
 
 
 def test_the_chain_is_opened_before_the_first_record_and_closed_with_the_handler(
-    handler: BatchHandler, chain: FakeChain, batch: MakeBatch
+    processor: BatchProcessor, chain: FakeChain, batch: MakeBatch
 ) -> None:
-    handler.open()
-    handler.handle(batch(b"a"), Counts(), {}, math.inf)
-    assert handler.waits == 0
-    handler.close()
+    processor.open()
+    processor.process(batch(b"a"), Counts(), {}, math.inf)
+    assert processor.waits == 0
+    processor.close()
     assert chain.state == ["open", "close"]
 
 
@@ -158,7 +158,7 @@ def test_a_row_is_written_as_a_record_is(
 ) -> None:
     if traced:
         delivery.trace()
-    make(keep_partition=keep, keep_timestamp=keep).handle(batch(b"a"), Counts(), {}, math.inf)
+    make(keep_partition=keep, keep_timestamp=keep).process(batch(b"a"), Counts(), {}, math.inf)
     (taken,) = producer.taken
     assert (taken["on_delivery"] is not None) is traced
     del taken["on_delivery"]
@@ -180,37 +180,37 @@ def test_header_rules_and_a_chosen_topic_and_partition_are_heeded(
         delivery.trace()
     source = message(0, b"a")
     chain.process = lambda _: ([(source, b"key", b"v", [("a", b"1"), ("b", b"2")], 7, "elsewhere", 0)], {})
-    make(keep_partition=True, drop_headers=["a"]).handle([source], Counts(), {}, math.inf)
+    make(keep_partition=True, drop_headers=["a"]).process([source], Counts(), {}, math.inf)
     (taken,) = producer.taken
     assert (taken["topic"], taken["partition"], taken["headers"]) == ("elsewhere", 0, [("b", b"2")])
 
 
 @pytest.mark.parametrize("headers", [[("\udcff", b"")], [7], [()]], ids=["no text", "no header", "no name"])
 def test_headers_that_cannot_be_written_make_a_dead_letter(
-    handler: BatchHandler, letters: FakeLetters, chain: Any, producer: Any, message: Any, headers: Any
+    processor: BatchProcessor, letters: FakeLetters, chain: Any, producer: Any, message: Any, headers: Any
 ) -> None:
     source, counts = message(0, b"a"), Counts()
     chain.process = lambda _: ([(source, b"key", b"v", headers, 7, None, None)], {})
-    assert handler.handle([source], counts, {}, math.inf) == 1
+    assert processor.process([source], counts, {}, math.inf) == 1
     assert ([offset for offset, _ in letters.taken], counts) == ([0], Counts(read=1, dead_lettered=1))
     assert producer.taken == []
 
 
-def test_a_full_queue_is_waited_out(handler: BatchHandler, producer: Any, batch: MakeBatch) -> None:
+def test_a_full_queue_is_waited_out(processor: BatchProcessor, producer: Any, batch: MakeBatch) -> None:
     producer.full = 3
     counts = Counts()
-    assert handler.handle(batch(b"a", b"drop", b"b"), counts, {}, math.inf) == 3
+    assert processor.process(batch(b"a", b"drop", b"b"), counts, {}, math.inf) == 3
     assert written(producer) == [b"a", b"b"]
     assert counts == Counts(read=3, written=2, filtered=1)
     assert producer.polled
 
 
 def test_a_record_that_cannot_be_written_is_a_dead_letter_and_the_others_go_on(
-    handler: BatchHandler, producer: Any, letters: FakeLetters, batch: MakeBatch
+    processor: BatchProcessor, producer: Any, letters: FakeLetters, batch: MakeBatch
 ) -> None:
     producer.refusals = {b"huge": TOO_LARGE}
     counts = Counts()
-    assert handler.handle(batch(b"a", b"drop", b"huge", b"b", b"drop"), counts, {}, math.inf) == 5
+    assert processor.process(batch(b"a", b"drop", b"huge", b"b", b"drop"), counts, {}, math.inf) == 5
     assert written(producer) == [b"a", b"b"]
     ((offset, fault),) = letters.taken
     assert (offset, fault.kind, fault.component) == (2, "destination", "kafka")
@@ -219,26 +219,26 @@ def test_a_record_that_cannot_be_written_is_a_dead_letter_and_the_others_go_on(
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_record_whose_second_output_cannot_be_written_fails_the_chunk_and_is_known_then(
-    handler: BatchHandler, delivery: Any, producer: Any, letters: FakeLetters, batch: MakeBatch, traced: bool
+    processor: BatchProcessor, delivery: Any, producer: Any, letters: FakeLetters, batch: MakeBatch, traced: bool
 ) -> None:
     if traced:
         delivery.trace()
     producer.refusals = {b"huge": TOO_LARGE}
     values, counts = [b"a b", b"x huge", b"c"], Counts()
     with pytest.raises(ChunkFailedError) as failure:
-        handler.handle(batch(*values), counts, {}, math.inf)
+        processor.process(batch(*values), counts, {}, math.inf)
     assert counts == Counts(read=1, written=2)
     assert [(offset, fault.kind) for offset, fault in failure.value.faults.items()] == [(1, "destination")]
     producer.taken.clear()
     counts = Counts()
-    assert handler.handle(batch(*values), counts, failure.value.faults, math.inf) == 3
+    assert processor.process(batch(*values), counts, failure.value.faults, math.inf) == 3
     assert written(producer) == [b"a", b"b", b"c"]
     assert [offset for offset, _ in letters.taken] == [1]
     assert counts == Counts(read=3, written=3, dead_lettered=1)
 
 
 def test_a_queue_that_is_full_inside_of_a_record_is_gone_on_with_at_its_next_output(
-    handler: BatchHandler, delivery: Any, producer: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+    processor: BatchProcessor, delivery: Any, producer: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     produce = producer.produce
 
@@ -249,26 +249,26 @@ def test_a_queue_that_is_full_inside_of_a_record_is_gone_on_with_at_its_next_out
 
     monkeypatch.setattr(producer, "produce", full_at_two)
     counts = Counts()
-    assert handler.handle(batch(b"a", b"b c d", b"drop", b"e"), counts, {}, math.inf) == 4
+    assert processor.process(batch(b"a", b"b c d", b"drop", b"e"), counts, {}, math.inf) == 4
     assert written(producer) == [b"a", b"b", b"c", b"d", b"e"]
     assert counts == Counts(read=4, written=5, filtered=1)
 
 
 def test_a_record_that_is_known_not_to_pass_is_given_to_no_segment(
-    handler: BatchHandler, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
+    processor: BatchProcessor, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    assert handler.handle(batch(b"a", b"b", b"c"), counts, {1: KNOWN}, math.inf) == 3
+    assert processor.process(batch(b"a", b"b", b"c"), counts, {1: KNOWN}, math.inf) == 3
     assert (letters.taken, written(producer), chain.calls) == ([(1, KNOWN)], [b"a", b"c"], [[b"a", b"c"]])
     assert counts == Counts(read=3, written=2, dead_lettered=1)
 
 
 def test_a_record_that_fails_is_a_dead_letter_with_its_segment_and_cause(
-    handler: BatchHandler, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
+    processor: BatchProcessor, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
 ) -> None:
     chain.fails = {b"bad": 1}
     counts = Counts()
-    assert handler.handle(batch(b"a", b"bad", b"b"), counts, {}, math.inf) == 3
+    assert processor.process(batch(b"a", b"bad", b"b"), counts, {}, math.inf) == 3
     ((offset, fault),) = letters.taken
     assert (offset, fault.kind, fault.component, fault.exception_class) == (1, "segment", "orders:parse", "KeyError")
     assert written(producer) == [b"a", b"b"]
@@ -276,12 +276,12 @@ def test_a_record_that_fails_is_a_dead_letter_with_its_segment_and_cause(
 
 
 def test_what_lies_before_a_record_that_stops_the_partition_is_written_and_counted_and_no_more(
-    handler: BatchHandler, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
+    processor: BatchProcessor, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
 ) -> None:
     chain.fails, letters.stops = {b"bad": 1}, {2}
     counts = Counts()
-    with pytest.raises(PartitionStoppedError) as stop:
-        handler.handle(batch(b"a", b"drop", b"bad", b"b"), counts, {}, math.inf)
+    with pytest.raises(PartitionHaltedError) as stop:
+        processor.process(batch(b"a", b"drop", b"bad", b"b"), counts, {}, math.inf)
     assert stop.value.next_offset == 2
     assert written(producer) == [b"a"]
     assert counts == Counts(read=2, written=1, filtered=1)
@@ -292,7 +292,7 @@ def test_a_record_is_tried_again_by_itself(
 ) -> None:
     chain.fails = {b"shy": 2, b"bad": 9}
     counts = Counts()
-    assert make(RetryPolicy.fixed(3, 0)).handle(batch(b"a", b"shy", b"bad", b"b"), counts, {}, math.inf) == 4
+    assert make(RetryPolicy.fixed(3, 0)).process(batch(b"a", b"shy", b"bad", b"b"), counts, {}, math.inf) == 4
     assert chain.calls == [[b"a", b"shy", b"bad", b"b"], [b"shy"], [b"shy"], [b"bad"], [b"bad"]]
     assert written(producer) == [b"a", b"shy", b"b"]
     ((offset, fault),) = letters.taken
@@ -304,11 +304,11 @@ def test_a_record_that_is_not_due_yet_ends_the_chunk_in_front_of_it(
     make: Any, producer: Any, chain: FakeChain, batch: MakeBatch
 ) -> None:
     chain.fails = {b"shy": 1}
-    handler, counts, messages = make(RetryPolicy.fixed(2, 60)), Counts(), batch(b"a", b"shy", b"b")
-    assert handler.handle(messages, counts, {}, -math.inf) == 1
+    processor, counts, messages = make(RetryPolicy.fixed(2, 60)), Counts(), batch(b"a", b"shy", b"b")
+    assert processor.process(messages, counts, {}, -math.inf) == 1
     assert (written(producer), counts) == ([b"a"], Counts(read=1, written=1, retried=1))
-    assert 59 < handler.waits <= 60
-    assert handler.handle(messages[1:], counts, {}, -math.inf) == 2
+    assert 59 < processor.waits <= 60
+    assert processor.process(messages[1:], counts, {}, -math.inf) == 2
     assert written(producer) == [b"a", b"shy", b"b"]
     assert counts == Counts(read=3, written=3, retried=1)
     # What passed behind it was not called for again.
@@ -319,9 +319,9 @@ def test_what_is_read_beside_records_that_have_passed_is_called_for_alone(
     make: Any, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
 ) -> None:
     chain.fails = {b"shy": 1}
-    handler, counts, messages = make(RetryPolicy.fixed(2, 60)), Counts(), batch(b"shy", b"a b", b"drop", b"c", b"d")
-    assert handler.handle(messages[:4], counts, {}, -math.inf) == 0
-    assert handler.handle(messages, counts, {3: KNOWN}, -math.inf) == 5
+    processor, counts, messages = make(RetryPolicy.fixed(2, 60)), Counts(), batch(b"shy", b"a b", b"drop", b"c", b"d")
+    assert processor.process(messages[:4], counts, {}, -math.inf) == 0
+    assert processor.process(messages, counts, {3: KNOWN}, -math.inf) == 5
     assert chain.calls == [[b"shy", b"a b", b"drop", b"c"], [b"shy", b"d"]]
     assert written(producer) == [b"shy", b"a", b"b", b"d"]
     assert [offset for offset, _ in letters.taken] == [3]
@@ -331,13 +331,15 @@ def test_what_is_read_beside_records_that_have_passed_is_called_for_alone(
 def test_a_real_chain_goes_through(delivery: Any, producer: Any, letters: Any, message: Any) -> None:
     context = SegmentContext("run", "orders", 3, logging.getLogger("kpipe.segments"))
     paths = ["orders_kit:twice", "batch_kit:parse", "batch_kit:only_even"]
-    faults = FaultPolicy(lambda fault, message: "dead_letter", letters, NoWatch())
+    faults = FaultHandler(lambda fault, message: "dead_letter", letters, NoMonitor())
     destination = Destination(KafkaDestination("out"), delivery)
     chain = StageChain(paths, context, Origin("run"))
-    handler = BatchHandler(chain, destination, faults, Retries(RetryPolicy(), YieldOrders()), Origin("run"))
+    processor = BatchProcessor(chain, destination, faults, Retries(RetryPolicy(), StopSignal()), Origin("run"))
     counts = Counts()
-    handler.open()
-    handler.handle([message(at, value) for at, value in enumerate((b'{"id": 2}', b"{", b'{"id": 3}'))], counts, {}, 0)
+    processor.open()
+    processor.process(
+        [message(at, value) for at, value in enumerate((b'{"id": 2}', b"{", b'{"id": 3}'))], counts, {}, 0
+    )
     assert [(each["key"], each["value"]) for each in producer.taken] == [
         (b"first", b'{"id": 2, "seen": true}'),
         (b"second", b'{"id": 2, "seen": true}'),

@@ -26,7 +26,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
 )
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from kpipe_engine.faults import dead_letter_builder as module
-from kpipe_engine.faults.dead_letter_builder import AlikeLetters, SingleLetters, choose_write
+from kpipe_engine.faults.dead_letter_builder import CachedDeadLetterBuilder, DeadLetterBuilder, choose_write
 from kpipe_engine.redrive.original_record import choose_restore
 
 MakeMessage = Callable[..., Message]
@@ -40,7 +40,7 @@ PLAN = plan_of(PartitionRange(3, 0, 100, None), group="orders-v2")
 def test_letters_of_one_cause_are_written_as_each_by_itself(
     message: MakeMessage, dialect: Any, told: list[DeadLetter]
 ) -> None:
-    alike, single = AlikeLetters(PLAN, dialect), SingleLetters(PLAN, partial(write_raw, dialect=dialect))
+    alike, single = CachedDeadLetterBuilder(PLAN, dialect), DeadLetterBuilder(PLAN, partial(write_raw, dialect=dialect))
     for letter, other in product(told, told):
         offset, timestamp = letter.source.offset, (1, other.source.timestamp)
         arrived = message(offset, letter.value, key=letter.key, headers=list(letter.headers), timestamp=timestamp)

@@ -30,10 +30,10 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaSource,
 )
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment.run_monitor import NoWatch
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.assignment.run_monitor import NoMonitor
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.dead_letter_topic import DeadLetterTopic, NoDeadLetters
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.wiring import choose_dead_letters
 
 MakeMessage = Callable[..., Message]
@@ -224,7 +224,7 @@ def test_a_dead_letter_that_cannot_be_written_stops_the_partition_in_front_of_it
     letters: DeadLetterTopic, producer: Any, message: MakeMessage, code: int, remedy: str
 ) -> None:
     producer.refusals[b"refused"] = KafkaException(KafkaError(code, "no, MSG_SIZE_TOO_LARGE or not"))
-    with pytest.raises(PartitionStoppedError) as stop:
+    with pytest.raises(PartitionHaltedError) as stop:
         letters.take(message(5, b"refused"), FAULT)
     assert stop.value.next_offset == 5
     assert "offset 5: its dead letter cannot be written to topic 'orders.dead'" in str(stop.value)
@@ -237,7 +237,7 @@ def test_a_dead_letter_that_the_broker_refused_stops_the_partition_when_it_comes
     letters: DeadLetterTopic, producer: Any, message: MakeMessage, code: int, remedy: str
 ) -> None:
     fault = Fault.of(KafkaException(KafkaError(code, "it said no")), "kafka", "dead_letter")
-    with pytest.raises(PartitionStoppedError, match=r"offset 5: its dead letter cannot be written.*it said no") as stop:
+    with pytest.raises(PartitionHaltedError, match=r"offset 5: its dead letter cannot be written.*it said no") as stop:
         letters.take(message(5), fault)
     assert stop.value.next_offset == 5
     assert str(stop.value).endswith(f": {remedy}, then run again")
@@ -253,7 +253,7 @@ def test_a_cluster_that_fails_is_not_the_records_fault(
 
 
 def test_without_a_dead_letter_topic_the_partition_stops_in_front_of_the_record(message: MakeMessage) -> None:
-    with pytest.raises(PartitionStoppedError) as stop:
+    with pytest.raises(PartitionHaltedError) as stop:
         NoDeadLetters().take(message(5), FAULT)
     assert stop.value.next_offset == 5
     assert "offset 5: segment orders_pipeline:parse: ValueError: no amount" in str(stop.value)
@@ -262,8 +262,8 @@ def test_without_a_dead_letter_topic_the_partition_stops_in_front_of_the_record(
 
 @pytest.mark.parametrize("action", ["dead_letter", "stop_partition", "stop_pipeline"])
 def test_nobody_is_told_to_make_a_dead_letter_of_what_cannot_be_read(message: MakeMessage, action: str) -> None:
-    policy = FaultPolicy(lambda _fault, _message: action, NoDeadLetters(), NoWatch())
-    with pytest.raises(PartitionStoppedError) as stop:
+    policy = FaultHandler(lambda _fault, _message: action, NoDeadLetters(), NoMonitor())
+    with pytest.raises(PartitionHaltedError) as stop:
         policy.take(message(5), replace(FAULT, kind="source"), Counts())
     assert stop.value.next_offset == 5
     assert str(stop.value) == (

@@ -13,12 +13,12 @@ from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment.run_monitor import NoWatch
-from kpipe_engine.assignment.whereabouts import Whereabouts
-from kpipe_engine.errors import PartitionStoppedError
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.assignment.run_monitor import NoMonitor
+from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.errors import PartitionHaltedError
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.faults.time_limit import NO_LIMIT
-from kpipe_engine.wiring import choose_fault_policy, choose_limit
+from kpipe_engine.wiring import choose_fault_handler, choose_limit
 
 
 class Letters:
@@ -26,7 +26,7 @@ class Letters:
 
     def take(self, message: Any, fault: Fault) -> None:
         if fault.kind == "dead_letter":
-            raise PartitionStoppedError("cannot be written", message.offset())
+            raise PartitionHaltedError("cannot be written", message.offset())
 
 
 def fault(kind: FaultKind) -> Fault:
@@ -41,18 +41,18 @@ def test_a_dead_letter_that_cannot_be_written_is_nobodys_choice(message: Any, ac
         asked.append(fault.kind)
         return action
 
-    policy = FaultPolicy(choose, Letters(), NoWatch())
-    with pytest.raises(PartitionStoppedError, match="cannot be written") as stop:
+    policy = FaultHandler(choose, Letters(), NoMonitor())
+    with pytest.raises(PartitionHaltedError, match="cannot be written") as stop:
         policy.take(message(7, b"a"), fault("dead_letter"), counts)
-    assert (type(stop.value), stop.value.next_offset) == (PartitionStoppedError, 7)
+    assert (type(stop.value), stop.value.next_offset) == (PartitionHaltedError, 7)
     assert (asked, counts) == ([], Counts())
 
 
-class BlindWatch(NoWatch):
+class BlindWatch(NoMonitor):
     """Cannot see what the others have counted."""
 
     def allow_fault(self, *, as_dead_letter: bool) -> None:
-        raise PartitionStoppedError("what the run has counted is not known")
+        raise PartitionHaltedError("what the run has counted is not known")
 
 
 @pytest.mark.parametrize("action", ["skip", "dead_letter"])
@@ -60,8 +60,8 @@ def test_where_nobody_knows_whether_it_may_fault_the_partition_stops_in_front_of
     message: Any, action: str
 ) -> None:
     counts = Counts()
-    policy = FaultPolicy(lambda fault, message: action, Letters(), BlindWatch())
-    with pytest.raises(PartitionStoppedError, match=r"^what the run has counted is not known$") as stop:
+    policy = FaultHandler(lambda fault, message: action, Letters(), BlindWatch())
+    with pytest.raises(PartitionHaltedError, match=r"^what the run has counted is not known$") as stop:
         policy.take(message(7, b"a"), fault("segment"), counts)
     assert (stop.value.next_offset, counts) == (7, Counts())
 
@@ -76,9 +76,9 @@ def test_a_function_that_hangs_stops_the_partition_within_the_limit_of_a_record(
         "orders", KafkaSource("orders"), KafkaDestination("out"), on_fault=f"{__name__}:never", segment_timeout=0.05
     )
     job = Job(pipeline, plan_of(PartitionRange(3, 0, 9, 0)))
-    policy = choose_fault_policy(job, Letters(), NoWatch(), choose_limit(job, Whereabouts()))
+    policy = choose_fault_handler(job, Letters(), NoMonitor(), choose_limit(job, WorkerPosition()))
     for _ in range(2):
-        with pytest.raises(PartitionStoppedError) as stop:
+        with pytest.raises(PartitionHaltedError) as stop:
             policy.take(message(7, b"a"), fault("segment"), Counts())
         assert stop.value.next_offset == 7
         assert str(stop.value).startswith(
@@ -93,9 +93,9 @@ def test_a_function_whose_import_hangs_stops_the_partition_too(message: Any) -> 
         "orders", KafkaSource("orders"), KafkaDestination("out"), on_fault="never_kit:never", segment_timeout=0.05
     )
     job = Job(pipeline, plan_of(PartitionRange(3, 0, 9, 0)), grace_seconds=0.1)
-    policy, counts = choose_fault_policy(job, Letters(), NoWatch(), choose_limit(job, Whereabouts())), Counts()
+    policy, counts = choose_fault_handler(job, Letters(), NoMonitor(), choose_limit(job, WorkerPosition())), Counts()
     with pytest.raises(
-        PartitionStoppedError, match=r"within 0\.1 s, in the import of on_fault='never_kit:never'"
+        PartitionHaltedError, match=r"within 0\.1 s, in the import of on_fault='never_kit:never'"
     ) as stop:
         policy.take(message(7, b"a"), fault("segment"), counts)
     assert (stop.value.next_offset, counts) == (7, Counts())
@@ -107,14 +107,14 @@ def test_a_function_whose_import_hangs_stops_the_partition_too(message: Any) -> 
 @pytest.mark.parametrize("kind", ["segment", "destination"])
 def test_other_faults_are(message: Any, kind: FaultKind, action: str, counted: Counts) -> None:
     counts = Counts()
-    FaultPolicy(lambda fault, message: action, Letters(), NoWatch()).take(message(7, b"a"), fault(kind), counts)
+    FaultHandler(lambda fault, message: action, Letters(), NoMonitor()).take(message(7, b"a"), fault(kind), counts)
     assert counts == counted
     assert counts.causes == (Cause("ValueError", "orders:parse", 1, message(7, b"a").partition(), 7),)
 
 
 def test_the_causes_of_faults_are_counted_by_their_kinds(message: Any) -> None:
     counts = Counts()
-    policy = FaultPolicy(lambda fault, message: "skip", Letters(), NoWatch())
+    policy = FaultHandler(lambda fault, message: "skip", Letters(), NoMonitor())
     for offset in range(40):
         error = ValueError("no") if offset % 2 else type(f"Error{offset}", (Exception,), {})()
         policy.take(message(offset, b"a"), Fault.of(error, "orders:parse", "segment"), counts)
@@ -142,8 +142,8 @@ def test_a_function_that_chooses_nothing_stops_the_partition_and_ends_no_worker(
     path = f"{__name__}:{name}"
     pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), on_fault=path)
     job = Job(pipeline, plan_of(PartitionRange(3, 0, 9, None)))
-    policy = choose_fault_policy(job, Letters(), NoWatch(), NO_LIMIT)
-    with pytest.raises(PartitionStoppedError) as stop:
+    policy = choose_fault_handler(job, Letters(), NoMonitor(), NO_LIMIT)
+    with pytest.raises(PartitionHaltedError) as stop:
         policy.take(message(7, b"a"), fault("segment"), Counts())
     assert stop.value.next_offset == 7
     assert f"on_fault={path!r} itself failed over it ({said}" in str(stop.value)

@@ -10,8 +10,8 @@ from letters import LETTER
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
-from kpipe_engine.assignment.whereabouts import Whereabouts
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.time_limit import TimeLimit
 from kpipe_engine.faults.user_mapper import Mapper
 
@@ -95,7 +95,7 @@ def test_what_it_wrote_is_known_as_a_dead_letter() -> None:
 )
 def test_a_mapper_that_fails_stops_the_partition_in_front_of_the_record(name: str, said: str) -> None:
     path = f"{__name__}:{name}"
-    with pytest.raises(PartitionStoppedError) as stop:
+    with pytest.raises(PartitionHaltedError) as stop:
         Mapper(path)(LETTER)
     assert stop.value.next_offset == 5
     assert str(stop.value).startswith(f"offset 5: the dead letter mapper {path!r} made nothing of the record")
@@ -107,21 +107,21 @@ def never(letter: DeadLetter) -> None:
 
 
 def test_a_mapper_that_hangs_stops_the_partition_within_the_limit_of_a_record() -> None:
-    mapper = Mapper(f"{__name__}:never", TimeLimit(0.05, 60, Whereabouts()))
+    mapper = Mapper(f"{__name__}:never", TimeLimit(0.05, 60, WorkerPosition()))
     for _ in range(2):
-        with pytest.raises(PartitionStoppedError, match=r"offset 5: .*no answer within segment_timeout, 0\.05 s"):
+        with pytest.raises(PartitionHaltedError, match=r"offset 5: .*no answer within segment_timeout, 0\.05 s"):
             mapper(LETTER)
 
 
 def test_a_mapper_whose_import_hangs_stops_the_partition_too() -> None:
-    mapper = Mapper("never_kit:never", TimeLimit(0.05, 0.1, Whereabouts()))
+    mapper = Mapper("never_kit:never", TimeLimit(0.05, 0.1, WorkerPosition()))
     said = r"offset 5: .*within 0\.1 s, in the import of the dead letter mapper 'never_kit:never'"
-    with pytest.raises(PartitionStoppedError, match=said) as stop:
+    with pytest.raises(PartitionHaltedError, match=said) as stop:
         mapper(LETTER)
     assert stop.value.next_offset == LETTER.source.offset
 
 
 def test_a_mapper_that_cannot_be_imported_is_missed_with_the_first_dead_letter_only() -> None:
     mapper = Mapper("no_such_module:shape")
-    with pytest.raises(PartitionStoppedError, match=r"No module named 'no_such_module'.*py_files"):
+    with pytest.raises(PartitionHaltedError, match=r"No module named 'no_such_module'.*py_files"):
         mapper(LETTER)

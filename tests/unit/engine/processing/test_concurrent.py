@@ -17,11 +17,11 @@ from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.processing import retries as module
-from kpipe_engine.processing.concurrent import ConcurrentHandler
+from kpipe_engine.processing.concurrent import ConcurrentProcessor
 from kpipe_engine.processing.retries import Retries
-from kpipe_engine.processing.runners import ConcurrentContext, Threads
+from kpipe_engine.processing.runners import ConcurrentContext, ThreadRunner
 from kpipe_engine.processing.segment_chain import SegmentChain
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.destination import Destination
 
 
@@ -60,28 +60,28 @@ def test_each_record_waits_for_its_own_time(
 ) -> None:
     delays = iter([10.0, 30.0])
     monkeypatch.setattr(RetryPolicy, "delay_after", lambda *_which: next(delays))
-    orders = YieldOrders()
-    retries = Retries(RetryPolicy.fixed(4, 10.0), orders)
+    stop_signal = StopSignal()
+    retries = Retries(RetryPolicy.fixed(4, 10.0), stop_signal)
     chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
-    crew = Threads(chain, retries, Origin("run"), orders, at_once=1)
-    handler = ConcurrentHandler(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
+    crew = ThreadRunner(chain, retries, Origin("run"), stop_signal, at_once=1)
+    processor = ConcurrentProcessor(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
     messages, counts = [message(5), message(6)], Counts()
-    handler.open()
+    processor.open()
 
-    def handle() -> int:
+    def process() -> int:
         # The crew's own clock is the real one.
-        return handler.handle(messages, counts, {}, time.monotonic() + 60)
+        return processor.process(messages, counts, {}, time.monotonic() + 60)
 
     monkeypatch.setattr(Retries, "fault_or_delay", _never_within_the_chunk(Retries.fault_or_delay))
-    assert (handle(), dict(tries), retries.waits) == (0, {5: 1, 6: 1}, 10.0)
+    assert (process(), dict(tries), retries.waits) == (0, {5: 1, 6: 1}, 10.0)
     clock.now += 10
-    assert (handle(), dict(tries)) == (1, {5: 2, 6: 1})
+    assert (process(), dict(tries)) == (1, {5: 2, 6: 1})
     messages.pop(0)
     assert retries.waits == 20.0
     clock.now += 20
-    assert (handle(), dict(tries), retries.waits) == (1, {5: 2, 6: 2}, 0.0)
+    assert (process(), dict(tries), retries.waits) == (1, {5: 2, 6: 2}, 0.0)
     assert counts.written == 2
-    handler.close()
+    processor.close()
 
 
 def _never_within_the_chunk(own: Callable[..., Any]) -> Callable[..., Any]:

@@ -14,18 +14,18 @@ from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
-from kpipe_engine.errors import NotDueError, PartitionStoppedError, SegmentError
+from kpipe_engine.errors import PartitionHaltedError, RetryLaterError, SegmentError
 from kpipe_engine.processing import retries as module
 from kpipe_engine.processing.retries import Retries
 from kpipe_engine.processing.segment_chain import SegmentChain
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     fake = Clock()
     monkeypatch.setattr(module, "time", fake)
-    monkeypatch.setattr(YieldOrders, "wait", lambda _orders, seconds: fake.sleep(seconds))
+    monkeypatch.setattr(StopSignal, "wait", lambda _stop_signal, seconds: fake.sleep(seconds))
     return fake
 
 
@@ -49,14 +49,14 @@ def error(cause: Exception) -> SegmentError:
 
 
 def test_without_a_policy_the_first_error_is_the_fault(clock: Clock) -> None:
-    fault = Retries(RetryPolicy(), YieldOrders()).fault_or_wait(5, error(ValueError("no")), Counts(), math.inf)
+    fault = Retries(RetryPolicy(), StopSignal()).fault_or_wait(5, error(ValueError("no")), Counts(), math.inf)
     assert fault is not None
     assert (fault.component, fault.kind, fault.attempts, fault.retries) == ("orders:parse", "segment", 1, ())
     assert clock.slept == []
 
 
 def test_the_last_of_its_tries_is_the_fault_and_the_others_are_its_history(clock: Clock) -> None:
-    retries, counts = Retries(RetryPolicy.fixed(3, 0.5), YieldOrders()), Counts()
+    retries, counts = Retries(RetryPolicy.fixed(3, 0.5), StopSignal()), Counts()
     assert retries.fault_or_wait(5, error(ValueError("first")), counts, math.inf) is None
     assert retries.fault_or_wait(5, error(KeyError("second")), counts, math.inf) is None
     fault = retries.fault_or_wait(5, error(ValueError("third")), counts, math.inf)
@@ -72,7 +72,7 @@ def test_the_last_of_its_tries_is_the_fault_and_the_others_are_its_history(clock
 
 
 def test_an_error_that_is_not_worth_it_is_the_fault_at_once(clock: Clock) -> None:
-    retries = Retries(RetryPolicy.fixed(3, 0.5, retry_on=["TimeoutError"]), YieldOrders())
+    retries = Retries(RetryPolicy.fixed(3, 0.5, retry_on=["TimeoutError"]), StopSignal())
     assert retries.fault_or_wait(5, error(TimeoutError()), Counts(), math.inf) is None
     fault = retries.fault_or_wait(5, error(ValueError("no")), Counts(), math.inf)
     assert fault is not None
@@ -80,8 +80,8 @@ def test_an_error_that_is_not_worth_it_is_the_fault_at_once(clock: Clock) -> Non
 
 
 def test_a_wait_that_is_longer_than_the_chunk_is_for_between_chunks(clock: Clock) -> None:
-    retries, counts = Retries(RetryPolicy.fixed(2, 30), YieldOrders()), Counts()
-    with pytest.raises(NotDueError):
+    retries, counts = Retries(RetryPolicy.fixed(2, 30), StopSignal()), Counts()
+    with pytest.raises(RetryLaterError):
         retries.fault_or_wait(5, error(ValueError("no")), counts, until=103.0)
     assert clock.slept == []
     clock.now += 4
@@ -95,17 +95,17 @@ def test_a_wait_that_is_longer_than_the_chunk_is_for_between_chunks(clock: Clock
 
 
 def test_records_are_tried_apart(clock: Clock) -> None:
-    retries: Any = Retries(RetryPolicy.fixed(2, 0), YieldOrders())
+    retries: Any = Retries(RetryPolicy.fixed(2, 0), StopSignal())
     assert retries.fault_or_wait(1, error(ValueError()), Counts(), math.inf) is None
     assert retries.fault_or_wait(2, error(ValueError()), Counts(), math.inf) is None
     assert retries.fault_or_wait(1, error(ValueError()), Counts(), math.inf).attempts == 2
 
 
 def test_where_no_record_is_at_fault_the_partition_stops_after_its_tries(clock: Clock) -> None:
-    retries = Retries(RetryPolicy.fixed(2, 0.5), YieldOrders())
+    retries = Retries(RetryPolicy.fixed(2, 0.5), StopSignal())
     down = error(StopPartitionError("the registry is down"))
     assert retries.fault_or_wait(5, down, Counts(), math.inf) is None
-    with pytest.raises(PartitionStoppedError, match=r"offset 5: segment orders:parse: .*: the registry") as stop:
+    with pytest.raises(PartitionHaltedError, match=r"offset 5: segment orders:parse: .*: the registry") as stop:
         retries.fault_or_wait(5, down, Counts(), math.inf)
     assert stop.value.next_offset == 5
 
@@ -116,6 +116,6 @@ def test_a_stack_trace_begins_in_the_users_code(name: str) -> None:
     chain.open()
     with pytest.raises(SegmentError) as raised:
         chain.process(Record(Message(topic="orders", offset=5, timestamp=(1, 1_700_000_000_000)), Origin("run")))
-    fault = Retries(RetryPolicy(), YieldOrders()).fault_or_wait(5, raised.value, Counts(), math.inf)
+    fault = Retries(RetryPolicy(), StopSignal()).fault_or_wait(5, raised.value, Counts(), math.inf)
     assert fault is not None
     assert fault.stacktrace.splitlines()[1].endswith(f"in {name}")

@@ -14,27 +14,27 @@ from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import MOST_COUNTERS
 from kpipe_engine.processing.retries import Retries
-from kpipe_engine.processing.runners import ConcurrentContext, Coroutines, _counters
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.processing.runners import ConcurrentContext, EventLoopRunner, _counters
+from kpipe_engine.stop_signal import StopSignal
 
 
 def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
     monkeypatch: pytest.MonkeyPatch, message: Callable[..., Message]
 ) -> None:
-    orders = YieldOrders()
+    stop_signal = StopSignal()
 
     async def never(record: Record) -> None:
         if record.metadata.offset == 6:
             # The record before it waits for its next try by now.
-            orders.ask("enough")
+            stop_signal.request("enough")
         raise TimeoutError
 
     users = ModuleType("user_segments")
     users.never = never
     monkeypatch.setitem(sys.modules, "user_segments", users)
     context = ConcurrentContext("run", "orders", 3, logging.getLogger())
-    retries = Retries(RetryPolicy.fixed(2, 3_600), orders)
-    crew = Coroutines(["user_segments:never"], context, retries, Origin("run"), orders, at_once=2)
+    retries = Retries(RetryPolicy.fixed(2, 3_600), stop_signal)
+    crew = EventLoopRunner(["user_segments:never"], context, retries, Origin("run"), stop_signal, at_once=2)
     crew.open()
     outcomes = crew.work([message(5), message(6)], until=math.inf)
     assert [(each.is_due, each.fault) for each in outcomes] == [(False, None)] * 2

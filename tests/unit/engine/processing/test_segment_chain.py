@@ -16,8 +16,8 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.testing import context_of
-from kpipe_engine.assignment.whereabouts import Whereabouts
-from kpipe_engine.errors import PartitionStoppedError, SegmentError
+from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.errors import PartitionHaltedError, SegmentError
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit, TimeLimit
 from kpipe_engine.processing.segment_chain import SegmentChain
 
@@ -249,7 +249,7 @@ def test_one_record_does_not_end_the_process_and_who_interrupts_or_has_no_memory
 def test_a_segment_that_cannot_be_imported_stops_the_partition_and_is_named(user: User, path: str, said: str) -> None:
     step(user, "Step")
     segments = SegmentChain([path], SegmentContext("run", "orders", 3, logging.getLogger()))
-    with pytest.raises(PartitionStoppedError) as stop:
+    with pytest.raises(PartitionHaltedError) as stop:
         segments.open()
     assert f"segment {path!r} cannot be imported on the executor ({said}" in str(stop.value)
     assert "py_files" in str(stop.value)
@@ -262,16 +262,16 @@ def test_a_module_that_raises_stops_the_partition_and_its_error_is_shown(
     (tmp_path / "raising_segments.py").write_text("raise RuntimeError('no licence')")
     monkeypatch.syspath_prepend(tmp_path)
     segments = SegmentChain(["raising_segments:parse"], SegmentContext("run", "orders", 3, logging.getLogger()))
-    with pytest.raises(PartitionStoppedError, match=r"'raising_segments:parse' .*RuntimeError: no licence"):
+    with pytest.raises(PartitionHaltedError, match=r"'raising_segments:parse' .*RuntimeError: no licence"):
         segments.open()
 
 
 def test_what_is_no_segment_stops_the_partition(user: User) -> None:
     user.number = 5
     user.Empty = type("Empty", (), {})
-    with pytest.raises(PartitionStoppedError, match="'user_segments:number' is a int, not a function or a class"):
+    with pytest.raises(PartitionHaltedError, match="'user_segments:number' is a int, not a function or a class"):
         chain("number").open()
-    with pytest.raises(PartitionStoppedError, match=r"'user_segments:Empty' has no method process\(record\)"):
+    with pytest.raises(PartitionHaltedError, match=r"'user_segments:Empty' has no method process\(record\)"):
         chain("Empty").open()
 
 
@@ -287,7 +287,7 @@ def test_whatever_opening_and_closing_raise_ends_no_worker(user: User, caplog: p
     step(user, "One", close=unspeakable)
     step(user, "Two", open=unspeakable)
     segments = chain("One", "Two")
-    with pytest.raises(PartitionStoppedError, match=r"did not open: UnspeakableError: Uns"):
+    with pytest.raises(PartitionHaltedError, match=r"did not open: UnspeakableError: Uns"):
         segments.open()
     segments.close()
     assert [each.getMessage() for each in caplog.records] == ["segment 'user_segments:One' did not close"]
@@ -331,8 +331,8 @@ def test_a_segment_that_does_not_open_or_close_in_its_time_is_named_and_the_othe
     step(user, "One")
     step(user, "NoClose", close=hangs)
     step(user, "NoOpen", open=hangs)
-    segments = chain("One", "NoClose", "NoOpen", limit=TimeLimit(0.01, 0.5, Whereabouts()))
-    with pytest.raises(PartitionStoppedError) as stop:
+    segments = chain("One", "NoClose", "NoOpen", limit=TimeLimit(0.01, 0.5, WorkerPosition()))
+    with pytest.raises(PartitionHaltedError) as stop:
         segments.open()
     assert str(stop.value).startswith(
         "segment 'user_segments:NoOpen' did not open: SegmentTimeoutError: no answer within 0.5 s, in open()"
@@ -344,8 +344,8 @@ def test_a_segment_that_does_not_open_or_close_in_its_time_is_named_and_the_othe
 
 def test_a_module_whose_import_takes_too_long_stops_the_partition(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pkgutil, "resolve_name", hangs)
-    with pytest.raises(PartitionStoppedError, match=r"cannot be imported on the executor .*no answer within 0\.5 s"):
-        chain("One", limit=TimeLimit(0.01, 0.5, Whereabouts())).open()
+    with pytest.raises(PartitionHaltedError, match=r"cannot be imported on the executor .*no answer within 0\.5 s"):
+        chain("One", limit=TimeLimit(0.01, 0.5, WorkerPosition())).open()
 
 
 def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_closed(user: User) -> None:
@@ -353,7 +353,7 @@ def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_clo
     step(user, "NoOpen", open=broken)
     step(user, "Two")
     segments = chain("One", "NoOpen", "Two")
-    with pytest.raises(PartitionStoppedError, match="'user_segments:NoOpen' did not open: OSError: no such host"):
+    with pytest.raises(PartitionHaltedError, match="'user_segments:NoOpen' did not open: OSError: no such host"):
         segments.open()
     segments.close()
     assert user.calls == ["open One", "close One"]

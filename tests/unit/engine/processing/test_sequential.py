@@ -13,16 +13,16 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
-from kpipe_engine.assignment.run_monitor import NoWatch
-from kpipe_engine.errors import ChunkFailedError, PartitionStoppedError, SegmentError, UnwritableRecordError
-from kpipe_engine.faults.fault_handler import FaultPolicy
+from kpipe_engine.assignment.run_monitor import NoMonitor
+from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError, SegmentError, UnwritableRecordError
+from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.processing import copying
-from kpipe_engine.processing import sequential as handlers
-from kpipe_engine.processing.copying import CopyHandler
-from kpipe_engine.processing.processor import Handler
+from kpipe_engine.processing import sequential as processors
+from kpipe_engine.processing.copying import CopyProcessor
+from kpipe_engine.processing.processor import RecordProcessor
 from kpipe_engine.processing.retries import Retries
-from kpipe_engine.processing.sequential import SegmentHandler
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.processing.sequential import SequentialProcessor
+from kpipe_engine.stop_signal import StopSignal
 
 MakeMessage = Callable[..., Message]
 
@@ -60,7 +60,7 @@ class FakeDeadLetters:
 
     def take(self, message: Message, fault: Fault) -> None:
         if message.offset() in self.stops:
-            raise PartitionStoppedError("no dead letters", message.offset())
+            raise PartitionHaltedError("no dead letters", message.offset())
         self.taken.append((message.offset(), fault))
         self.headers.append(message.headers())
 
@@ -91,8 +91,8 @@ class FakeSegments:
         return (record,)
 
 
-def to_dead_letters(letters: Any) -> FaultPolicy:
-    return FaultPolicy(lambda fault, message: "dead_letter", letters, NoWatch())
+def to_dead_letters(letters: Any) -> FaultHandler:
+    return FaultHandler(lambda fault, message: "dead_letter", letters, NoMonitor())
 
 
 @pytest.fixture
@@ -111,28 +111,28 @@ def segments() -> FakeSegments:
 
 
 @pytest.fixture(params=["copy", "segments"])
-def handler(request: pytest.FixtureRequest, destination: Any, letters: Any, segments: Any) -> Handler:
+def processor(request: pytest.FixtureRequest, destination: Any, letters: Any, segments: Any) -> RecordProcessor:
     if request.param == "copy":
-        return CopyHandler(destination, to_dead_letters(letters))
-    return SegmentHandler(
+        return CopyProcessor(destination, to_dead_letters(letters))
+    return SequentialProcessor(
         segments,
         destination,
         to_dead_letters(letters),
-        Retries(RetryPolicy(), YieldOrders()),
+        Retries(RetryPolicy(), StopSignal()),
         Origin("run"),
-        YieldOrders(),
+        StopSignal(),
     )
 
 
 @pytest.fixture
-def segment_handler(destination: Any, letters: Any, segments: Any) -> SegmentHandler:
-    return SegmentHandler(
+def sequential(destination: Any, letters: Any, segments: Any) -> SequentialProcessor:
+    return SequentialProcessor(
         segments,
         destination,
         to_dead_letters(letters),
-        Retries(RetryPolicy(), YieldOrders()),
+        Retries(RetryPolicy(), StopSignal()),
         Origin("run"),
-        YieldOrders(),
+        StopSignal(),
     )
 
 
@@ -146,24 +146,26 @@ MakeBatch = Callable[..., list[Message]]
 KNOWN = Fault.of(ValueError("refused before"), "kafka", "destination")
 
 
-def test_records_are_written_in_order_and_counted(handler: Handler, destination: Any, batch: MakeBatch) -> None:
+def test_records_are_written_in_order_and_counted(
+    processor: RecordProcessor, destination: Any, batch: MakeBatch
+) -> None:
     counts = Counts(read=10, written=9, filtered=1)
-    assert handler.handle(batch(b"a", b"b", b"c"), counts, {}, math.inf) == 3
+    assert processor.process(batch(b"a", b"b", b"c"), counts, {}, math.inf) == 3
     assert destination.written == [b"a", b"b", b"c"]
     assert counts == Counts(read=13, written=12, filtered=1)
 
 
-def test_nothing_read_is_nothing_handled(handler: Handler) -> None:
+def test_nothing_read_is_nothing_handled(processor: RecordProcessor) -> None:
     counts = Counts()
-    assert handler.handle([], counts, {}, math.inf) == 0
+    assert processor.process([], counts, {}, math.inf) == 0
     assert counts == Counts()
 
 
 def test_a_record_that_cannot_be_written_is_a_dead_letter_and_the_others_go_on(
-    handler: Handler, destination: Any, letters: Any, batch: MakeBatch
+    processor: RecordProcessor, destination: Any, letters: Any, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    assert handler.handle(batch(b"a", b"huge", b"b"), counts, {}, math.inf) == 3
+    assert processor.process(batch(b"a", b"huge", b"b"), counts, {}, math.inf) == 3
     assert destination.written == [b"a", b"b"]
     ((offset, fault),) = letters.taken
     assert (offset, fault.kind, fault.component) == (1, "destination", "kafka")
@@ -173,46 +175,46 @@ def test_a_record_that_cannot_be_written_is_a_dead_letter_and_the_others_go_on(
 
 @pytest.mark.parametrize("offset", [0, 2])
 def test_a_record_that_is_known_not_to_pass_is_a_dead_letter_without_another_try(
-    handler: Handler, destination: Any, letters: Any, batch: MakeBatch, offset: int
+    processor: RecordProcessor, destination: Any, letters: Any, batch: MakeBatch, offset: int
 ) -> None:
     counts = Counts()
     values = [b"a", b"b", b"c"]
-    assert handler.handle(batch(*values), counts, {offset: KNOWN}, math.inf) == 3
+    assert processor.process(batch(*values), counts, {offset: KNOWN}, math.inf) == 3
     assert letters.taken == [(offset, KNOWN)]
     assert destination.written == [value for each, value in enumerate(values) if each != offset]
     assert counts == Counts(read=3, written=2, dead_lettered=1)
 
 
 def test_a_record_that_stops_the_partition_is_not_counted_for_it_is_read_again(
-    handler: Handler, destination: Any, letters: Any, batch: MakeBatch
+    processor: RecordProcessor, destination: Any, letters: Any, batch: MakeBatch
 ) -> None:
     counts = Counts()
     letters.stops = {1}
-    with pytest.raises(PartitionStoppedError):
-        handler.handle(batch(b"a", b"huge", b"b"), counts, {}, math.inf)
+    with pytest.raises(PartitionHaltedError):
+        processor.process(batch(b"a", b"huge", b"b"), counts, {}, math.inf)
     assert destination.written == [b"a"]
     assert counts == Counts(read=1, written=1)
 
 
 def test_what_is_left_when_the_time_is_up_is_not_handled(
-    handler: Handler, destination: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+    processor: RecordProcessor, destination: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.count(1)
-    for module in (copying, handlers):
+    for module in (copying, processors):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     counts = Counts()
     # What is known of a later record makes both handlers go record by record.
-    handled = handler.handle(batch(*[b"a"] * 10), counts, {99: KNOWN}, 4.5)
+    handled = processor.process(batch(*[b"a"] * 10), counts, {99: KNOWN}, 4.5)
     assert handled == 4
     assert len(destination.written) == 4
     assert counts == Counts(read=4, written=4)
 
 
 def test_a_segment_that_raises_makes_a_dead_letter(
-    segment_handler: SegmentHandler, destination: Any, letters: Any, batch: MakeBatch
+    sequential: SequentialProcessor, destination: Any, letters: Any, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    assert segment_handler.handle(batch(b"a", b"bad", b"b"), counts, {}, math.inf) == 3
+    assert sequential.process(batch(b"a", b"bad", b"b"), counts, {}, math.inf) == 3
     ((offset, fault),) = letters.taken
     assert (offset, fault.kind, fault.component) == (1, "segment", "orders:parse")
     assert fault.exception_class == "KeyError"
@@ -220,9 +222,9 @@ def test_a_segment_that_raises_makes_a_dead_letter(
 
 
 def test_a_dead_letter_has_the_headers_that_were_read_whatever_a_segment_did_to_them(
-    segment_handler: SegmentHandler, letters: Any, batch: MakeBatch
+    sequential: SequentialProcessor, letters: Any, batch: MakeBatch
 ) -> None:
-    segment_handler.handle(batch(b"bad"), Counts(), {}, math.inf)
+    sequential.process(batch(b"bad"), Counts(), {}, math.inf)
     assert letters.headers == [[("a", b"1")]]
 
 
@@ -240,39 +242,41 @@ def test_every_try_begins_with_the_record_as_it_was_read(
         return (record,)
 
     monkeypatch.setattr(FakeSegments, "process", spoil_first)
-    orders = YieldOrders()
-    retries = Retries(RetryPolicy.fixed(2, 0.0), orders)
-    handler = SegmentHandler(FakeSegments(), destination, to_dead_letters(letters), retries, Origin("run"), orders)
+    stop_signal = StopSignal()
+    retries = Retries(RetryPolicy.fixed(2, 0.0), stop_signal)
+    processor = SequentialProcessor(
+        FakeSegments(), destination, to_dead_letters(letters), retries, Origin("run"), stop_signal
+    )
     counts = Counts()
-    assert handler.handle([message(5, b"tea", headers=[("a", b"1")])], counts, {}, math.inf) == 1
+    assert processor.process([message(5, b"tea", headers=[("a", b"1")])], counts, {}, math.inf) == 1
     assert seen[0] == seen[1]
     assert (destination.written, counts.retried) == ([b"tea"], 1)
 
 
 def test_a_record_that_is_filtered_is_counted(
-    segment_handler: SegmentHandler, destination: Any, batch: MakeBatch
+    sequential: SequentialProcessor, destination: Any, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    segment_handler.handle(batch(b"a", b"drop", b"drop"), counts, {}, math.inf)
+    sequential.process(batch(b"a", b"drop", b"drop"), counts, {}, math.inf)
     assert destination.written == [b"a"]
     assert counts == Counts(read=3, written=1, filtered=2)
     assert all(type(count) is int for count in (counts.filtered, counts.written))
 
 
 def test_every_output_of_a_record_is_written_and_counted(
-    segment_handler: SegmentHandler, destination: Any, batch: MakeBatch
+    sequential: SequentialProcessor, destination: Any, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    segment_handler.handle(batch(b"split x y z"), counts, {}, math.inf)
+    sequential.process(batch(b"split x y z"), counts, {}, math.inf)
     assert destination.written == [b"x", b"y", b"z"]
     assert counts == Counts(read=1, written=3)
 
 
 def test_a_record_whose_first_output_cannot_be_written_is_a_dead_letter(
-    segment_handler: SegmentHandler, destination: Any, letters: Any, batch: MakeBatch
+    sequential: SequentialProcessor, destination: Any, letters: Any, batch: MakeBatch
 ) -> None:
     counts = Counts()
-    segment_handler.handle(batch(b"split huge y"), counts, {}, math.inf)
+    sequential.process(batch(b"split huge y"), counts, {}, math.inf)
     assert destination.written == []
     assert [offset for offset, _ in letters.taken] == [0]
     assert counts == Counts(read=1, dead_lettered=1)
@@ -280,26 +284,26 @@ def test_a_record_whose_first_output_cannot_be_written_is_a_dead_letter(
 
 @pytest.mark.parametrize("offset", [0, 2])
 def test_a_record_whose_second_output_cannot_be_written_fails_the_chunk_and_is_known_then(
-    segment_handler: SegmentHandler, destination: Any, letters: Any, batch: MakeBatch, offset: int
+    sequential: SequentialProcessor, destination: Any, letters: Any, batch: MakeBatch, offset: int
 ) -> None:
     values = [b"a", b"b", b"c"]
     values[offset] = b"split x huge"
     with pytest.raises(ChunkFailedError, match="ValueError: too large") as failure:
-        segment_handler.handle(batch(*values), Counts(), {}, math.inf)
+        sequential.process(batch(*values), Counts(), {}, math.inf)
     ((known, fault),) = failure.value.faults.items()
     assert (known, fault.kind) == (offset, "destination")
     destination.written.clear()
     counts = Counts()
-    assert segment_handler.handle(batch(*values), counts, failure.value.faults, math.inf) == 3
+    assert sequential.process(batch(*values), counts, failure.value.faults, math.inf) == 3
     assert letters.taken == [(offset, fault)]
     assert b"x" not in destination.written
     assert counts == Counts(read=3, written=2, dead_lettered=1)
 
 
 def test_segments_are_opened_before_the_first_record_and_closed_with_the_handler(
-    segment_handler: SegmentHandler, segments: FakeSegments, batch: MakeBatch
+    sequential: SequentialProcessor, segments: FakeSegments, batch: MakeBatch
 ) -> None:
-    segment_handler.open()
-    segment_handler.handle(batch(b"a"), Counts(), {}, math.inf)
-    segment_handler.close()
+    sequential.open()
+    sequential.process(batch(b"a"), Counts(), {}, math.inf)
+    sequential.close()
     assert segments.calls == ["open", "close"]

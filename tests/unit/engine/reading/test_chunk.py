@@ -7,7 +7,7 @@ import pytest
 
 from kpipe_engine.reading import chunk as module
 from kpipe_engine.reading.chunk import Chunk
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_it_is_full_of_records() -> None:
-    chunk = Chunk(10, 60, YieldOrders())
+    chunk = Chunk(10, 60, StopSignal())
     chunk.add(7, of=7)
     assert (chunk.is_full, chunk.room(1_000)) == (False, 3)
     chunk.add(3, of=3)
@@ -26,7 +26,7 @@ def test_it_is_full_of_records() -> None:
 
 
 def test_it_is_full_of_seconds_counted_from_the_first_record(now: list[float]) -> None:
-    chunk = Chunk(10, 5, YieldOrders())
+    chunk = Chunk(10, 5, StopSignal())
     assert chunk.until_after([]) == math.inf
     now[0] += 1_000
     assert chunk.until_after(["record"]) == now[0] + 5
@@ -38,25 +38,25 @@ def test_it_is_full_of_seconds_counted_from_the_first_record(now: list[float]) -
 
 
 def test_nothing_follows_a_record_that_was_not_handled() -> None:
-    chunk = Chunk(10, 60, YieldOrders())
+    chunk = Chunk(10, 60, StopSignal())
     chunk.add(2, of=5)
     assert chunk.is_full
 
 
 def test_an_order_to_yield_closes_it() -> None:
-    orders = YieldOrders()
-    chunk = Chunk(10, 60, orders)
-    orders.ask("enough")
+    stop_signal = StopSignal()
+    chunk = Chunk(10, 60, stop_signal)
+    stop_signal.request("enough")
     assert chunk.is_full
 
 
 def test_it_ends_at_the_deadline_of_the_run() -> None:
-    chunk = Chunk(10, 600, YieldOrders(deadline=time.time() + 20))
+    chunk = Chunk(10, 600, StopSignal(deadline=time.time() + 20))
     assert chunk.until_after(["record"]) - time.monotonic() <= 20
 
 
 def test_one_that_is_made_of_a_single_read_is_full_after_it() -> None:
-    chunk = Chunk(10, 60, YieldOrders(), reads_once=True)
+    chunk = Chunk(10, 60, StopSignal(), reads_once=True)
     chunk.add(0, of=0)
     assert not chunk.is_full
     chunk.add(2, of=2)

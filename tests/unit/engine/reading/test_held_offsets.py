@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading.held_offsets import held_offsets
 
 ASKED = [TopicPartition("orders", 0)]
@@ -34,7 +34,7 @@ class Searching:
 
 def test_a_group_that_may_not_be_used_is_named_without_a_wait() -> None:
     searching = Searching(assigned=False, told=KafkaError.GROUP_AUTHORIZATION_FAILED)
-    with pytest.raises(PartitionStoppedError, match=r"may not use the group 'orders\.kpipe' \("):
+    with pytest.raises(PartitionHaltedError, match=r"may not use the group 'orders\.kpipe' \("):
         held_offsets(cast("Consumer", searching), "orders.kpipe", ASKED, 60)
     assert searching.waits == [0.5]
 

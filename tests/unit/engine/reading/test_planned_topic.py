@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from plans import plan_of
 
-from kpipe_engine.errors import NoAnswerError, PartitionStoppedError
+from kpipe_engine.errors import NoAnswerError, PartitionHaltedError
 from kpipe_engine.reading import planned_topic as module
 from kpipe_engine.reading.planned_topic import GONE_SECONDS, LOOK_SECONDS, PlannedTopic
 
@@ -60,9 +60,9 @@ def test_the_planned_one_passes_also_where_a_broker_hears_of_it_late(clock: list
 
 
 def test_one_that_is_made_anew_or_gone_stops_the_partition(clock: list[float]) -> None:
-    with pytest.raises(PartitionStoppedError, match=r"made anew while it was read \(its id was abc, now it is another"):
+    with pytest.raises(PartitionHaltedError, match=r"made anew while it was read \(its id was abc, now it is another"):
         check("another")
-    with pytest.raises(PartitionStoppedError, match="topic 'orders' was deleted while it was read"):
+    with pytest.raises(PartitionHaltedError, match="topic 'orders' was deleted while it was read"):
         check(UNKNOWN)
     assert clock[0] >= GONE_SECONDS
 
@@ -76,5 +76,5 @@ def test_silence_is_asked_again_and_fails_the_chunk_in_the_end(clock: list[float
 
 
 def test_a_topic_that_may_not_be_seen_is_named() -> None:
-    with pytest.raises(PartitionStoppedError, match="the connection's user may not use the topic 'orders'"):
+    with pytest.raises(PartitionHaltedError, match="the connection's user may not use the topic 'orders'"):
         check(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))

@@ -9,9 +9,9 @@ from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource, OnDataLoss
-from kpipe_engine.errors import PartitionStoppedError
+from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading import range_reader as module
-from kpipe_engine.reading.range_reader import STALL_SECONDS, Source
+from kpipe_engine.reading.range_reader import STALL_SECONDS, RangeReader
 
 RANGE = PartitionRange(3, 10, 20, None)
 MakeMessage = Callable[..., Message]
@@ -63,13 +63,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def open_source(monkeypatch: pytest.MonkeyPatch, message: MakeMessage) -> Callable[..., tuple[Source, Log]]:
+def open_source(monkeypatch: pytest.MonkeyPatch, message: MakeMessage) -> Callable[..., tuple[RangeReader, Log]]:
     """A source over a log that holds these offsets, and the log."""
 
-    def make(offsets: Sequence[int], on_data_loss: OnDataLoss = "stop_partition") -> tuple[Source, Log]:
+    def make(offsets: Sequence[int], on_data_loss: OnDataLoss = "stop_partition") -> tuple[RangeReader, Log]:
         log = Log(offsets, message)
         monkeypatch.setattr(module, "Consumer", lambda settings: log)
-        return Source({}, KafkaSource("orders", on_data_loss=on_data_loss), plan_of(RANGE), RANGE), log
+        return RangeReader({}, KafkaSource("orders", on_data_loss=on_data_loss), plan_of(RANGE), RANGE), log
 
     return make
 
@@ -111,7 +111,7 @@ def test_a_broker_that_says_nothing_is_not_waited_for_for_ever(open_source: Any,
     clock[0] += STALL_SECONDS
     assert source.read(10) == []
     clock[0] += 1
-    with pytest.raises(PartitionStoppedError, match="no answer from the broker about offset 10 for 120 s"):
+    with pytest.raises(PartitionHaltedError, match="no answer from the broker about offset 10 for 120 s"):
         source.read(10)
 
 
@@ -134,7 +134,7 @@ def test_records_that_have_left_the_topic_stop_the_partition(open_source: Any, m
     source, log = open_source([])
     log.first, log.events = 15, [out_of_range(message)]
     source.start_at(RANGE, 10)
-    with pytest.raises(PartitionStoppedError, match="records 10 to 14 have left the topic before they were read"):
+    with pytest.raises(PartitionHaltedError, match="records 10 to 14 have left the topic before they were read"):
         source.read(10)
 
 
@@ -147,7 +147,7 @@ def test_what_was_read_before_they_left_comes_first(open_source: Any, message: M
     assert offsets(messages) == [10, 11, 12]
     source.give_back(messages[1:])
     assert offsets(source.read(1_000)) == [11, 12]
-    with pytest.raises(PartitionStoppedError, match="records 13 to 14 have left the topic"):
+    with pytest.raises(PartitionHaltedError, match="records 13 to 14 have left the topic"):
         source.read(1_000)
     assert source.next_offset == 13
 

@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.record import Origin, Record
-from kpipe_engine.redrive.original_record import RestoredMessage, back_to_source, choose_restore
+from kpipe_engine.redrive.original_record import OriginalRecord, back_to_source, choose_restore
 from kpipe_engine.writing.destination import PARTITIONER_CHOOSES
 from kpipe_engine.writing.header_rules import HeaderRules
 
@@ -79,7 +79,7 @@ def test_the_source_topic_gets_it_with_its_partition_and_its_time(original: Any,
     back_to_source(PIPELINE, delivery).copy(restored)
     (taken,) = producer.taken
     assert (taken["topic"], taken["partition"], taken["timestamp"]) == ("orders", 3, LETTER.source.timestamp)
-    assert isinstance(restored, RestoredMessage)
+    assert isinstance(restored, OriginalRecord)
 
 
 def test_records_of_one_home_are_told_apart_by_where_their_letters_are(message: MakeMessage) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
-from kpipe_engine.assignment.care import Care, Suspicion
+from kpipe_engine.assignment.care import Precautions, Suspicion
 from kpipe_engine.assignment.whereabouts import At, Reading
 from kpipe_engine.supervision.crash_cases import MOST_DEATHS, Case, Death
 
@@ -23,12 +23,12 @@ def at(first: int, after: int, in_chunk: int | None = None, partition: int = 1) 
 
 
 def test_at_first_there_is_nothing_to_heed(case: Case) -> None:
-    assert case.care == Care()
+    assert case.care == Precautions()
 
 
 def test_the_first_death_has_what_was_read_last_redone_in_smaller_chunks(case: Case) -> None:
     said = case.note_death(DEATH, at(3_000, 4_000, in_chunk=4_000), was_at_ease=True)
-    assert case.care == Care(True, Suspicion(1, 3_000, 4_000, 31))
+    assert case.care == Precautions(True, Suspicion(1, 3_000, 4_000, 31))
     assert said == (
         "partition 1: its worker was killed by SIGSEGV at offsets 3000 to 3999; they are redone, 31 in a chunk"
     )
@@ -37,12 +37,12 @@ def test_the_first_death_has_what_was_read_last_redone_in_smaller_chunks(case: C
 def test_a_record_that_dies_in_a_chunk_of_its_own_is_found(case: Case) -> None:
     case.note_death(DEATH, at(3_000, 4_000), was_at_ease=True)
     case.note_death(DEATH, at(3_031, 3_062), was_at_ease=False)
-    assert case.care == Care(True, Suspicion(1, None, 3_062, 1))
+    assert case.care == Precautions(True, Suspicion(1, None, 3_062, 1))
     case.note_death(DEATH, at(3_040, 3_041), was_at_ease=False)
-    assert case.care == Care(True, Suspicion(1, None, 3_041, 1))
+    assert case.care == Precautions(True, Suspicion(1, None, 3_041, 1))
     case.note_death(Death("crash", "ended with exit code 3", "told by itself"), at(3_040, 3_041), was_at_ease=False)
     fault = case.care.culprits[1][3_040]
-    assert case.care == Care(True, Suspicion(1, None, 3_041, 1), {1: {3_040: fault}})
+    assert case.care == Precautions(True, Suspicion(1, None, 3_041, 1), {1: {3_040: fault}})
     assert (fault.kind, fault.component, fault.attempts) == ("crash", "orders:parse", 4)
     assert (fault.message, fault.stacktrace) == (
         "over this record the worker ended with exit code 3",
@@ -72,7 +72,7 @@ def test_what_hangs_beside_records_is_not_tried_again(case: Case) -> None:
         "the worker was ended, as open() of segment 'a:b' had not come to its end within 60 s; mend it or what it "
         "needs, then run again"
     )
-    assert case.care == Care(stops={1: reason, 2: reason})
+    assert case.care == Precautions(stops={1: reason, 2: reason})
     assert case.is_given_up
     assert said == f"partitions 1, 2: {reason}"
 
@@ -86,7 +86,7 @@ def test_whose_work_is_done_has_nothing_to_give_up(case: Case) -> None:
 def test_one_death_by_itself_condemns_nobody(case: Case) -> None:
     """Somebody may have killed the worker."""
     case.note_death(DEATH, at(7, 8), was_at_ease=True)
-    assert case.care == Care(True, Suspicion(1, 7, 8, 1))
+    assert case.care == Precautions(True, Suspicion(1, 7, 8, 1))
     case.note_death(DEATH, at(7, 8), was_at_ease=False)
     assert list(case.care.culprits[1]) == [7]
 
@@ -132,7 +132,7 @@ def test_deaths_that_are_far_apart_do_not_add_up(case: Case) -> None:
 def test_deaths_with_no_record_in_hand_stop_all_partitions_of_the_block(case: Case) -> None:
     assert case.note_death(DEATH, None, was_at_ease=True).endswith("it is tried again")
     case.note_death(DEATH, None, was_at_ease=False)
-    assert case.care == Care(follows_death=True)
+    assert case.care == Precautions(follows_death=True)
     case.note_death(DEATH, None, was_at_ease=False)
     assert case.is_given_up
     assert case.care.stops[1] == case.care.stops[2]
@@ -144,13 +144,13 @@ def test_deaths_with_no_record_in_hand_stop_all_partitions_of_the_block(case: Ca
 
 def test_a_death_while_nothing_is_in_hand_has_less_fetched_from_there_until_a_batch_is_found(case: Case) -> None:
     said = case.note_death(DEATH, Reading(1, 20, 1_000), was_at_ease=True)
-    assert case.care == Care(True, Suspicion(1, None, 1_020, 31))
+    assert case.care == Precautions(True, Suspicion(1, None, 1_020, 31))
     assert said == (
         "partition 1: its worker was killed by SIGSEGV while it fetched from offset 20, with no record in hand; from "
         "there on, 31 are fetched at a time"
     )
     case.note_death(DEATH, Reading(1, 20, 31), was_at_ease=False)
-    assert case.care == Care(True, Suspicion(1, None, 51, 1))
+    assert case.care == Precautions(True, Suspicion(1, None, 51, 1))
     case.note_death(DEATH, Reading(1, 20, 1), was_at_ease=False)
     assert (case.care.suspicion, list(case.care.stops), case.care.culprits) == (None, [1], {})
     assert "while it fetched the batch at offset 20, and nothing else" in case.care.stops[1]
@@ -160,7 +160,7 @@ def test_a_death_while_nothing_is_in_hand_has_less_fetched_from_there_until_a_ba
 def test_one_death_while_nothing_is_in_hand_stops_nobody(case: Case) -> None:
     """Somebody may have killed the worker, and where one record is left, one is read."""
     case.note_death(DEATH, Reading(1, 4_999, 1), was_at_ease=True)
-    assert case.care == Care(True, Suspicion(1, None, 5_000, 1))
+    assert case.care == Precautions(True, Suspicion(1, None, 5_000, 1))
     case.note_death(DEATH, Reading(2, 4_999, 1), was_at_ease=False)
     assert case.care.stops == {}
 
@@ -168,7 +168,7 @@ def test_one_death_while_nothing_is_in_hand_stops_nobody(case: Case) -> None:
 def test_a_record_of_what_was_being_fetched_is_found_after_two_deaths_with_it_in_hand(case: Case) -> None:
     case.note_death(DEATH, Reading(1, 0, 20), was_at_ease=True)
     case.note_death(DEATH, at(7, 8), was_at_ease=False)
-    assert case.care == Care(True, Suspicion(1, 7, 8, 1))
+    assert case.care == Precautions(True, Suspicion(1, 7, 8, 1))
     case.note_death(DEATH, at(7, 8), was_at_ease=False)
     assert list(case.care.culprits[1]) == [7]
 
@@ -176,13 +176,13 @@ def test_a_record_of_what_was_being_fetched_is_found_after_two_deaths_with_it_in
 def test_deaths_over_nothing_that_are_far_apart_do_not_add_up(case: Case) -> None:
     for _ in range(10):
         case.note_death(DEATH, None, was_at_ease=True)
-    assert case.care == Care(follows_death=True)
+    assert case.care == Precautions(follows_death=True)
 
 
 def test_after_the_deadline_the_next_worker_only_says_why(case: Case) -> None:
     case.note_death(DEATH, at(7, 8), was_at_ease=True)
     reason = case.give_up(at(7, 12), stored_at=1_769_860_800, overdue=61.2)
-    assert case.care == Care(follows_death=True, yields=reason)
+    assert case.care == Precautions(follows_death=True, yields=reason)
     assert reason == (
         "the run has reached its max_run_time, and 61 s later the worker was still busy with partition 1, offsets 7 to "
         "11; it had stored nothing since 2026-01-31T12:00:00+00:00, and was ended"

@@ -11,10 +11,10 @@ from plans import plan_of
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
-from kpipe_engine.assignment.care import Care
-from kpipe_engine.assignment.whereabouts import Whereabouts
+from kpipe_engine.assignment.care import Precautions
+from kpipe_engine.assignment.whereabouts import WorkerPosition
 from kpipe_engine.supervision import supervisor as module
-from kpipe_engine.supervision.supervisor import Child, Supervisor
+from kpipe_engine.supervision.supervisor import Supervisor, WorkerProcess
 from kpipe_engine.supervision.task_layout import Block, Task
 from kpipe_engine.supervision.worker_process import CLOSED
 
@@ -30,13 +30,13 @@ class Answering:
     asked: list[list[str]]
     has_died = False
     begun_at = float("inf")
-    said = Child.said
+    said = WorkerProcess.said
 
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
-        self.whereabouts = Whereabouts()
+        self.whereabouts = WorkerPosition()
         self.pipe, self._other_end = Pipe()
 
-    def give(self, block: Block, number: int, care: Care) -> None:
+    def give(self, block: Block, number: int, care: Precautions) -> None:
         (planned,) = block
         self.given.append(planned.partition)
         silent = self.silences.get(planned.partition, [])
@@ -60,7 +60,7 @@ def job_over(partitions: int) -> Job:
 
 @pytest.fixture
 def supervisor(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
-    monkeypatch.setattr(module, "Child", Answering)
+    monkeypatch.setattr(module, "WorkerProcess", Answering)
     monkeypatch.setattr(Answering, "given", [], raising=False)
     monkeypatch.setattr(Answering, "asked", [], raising=False)
     monkeypatch.setattr(Answering, "silent_now", [], raising=False)

@@ -13,7 +13,7 @@ from plans import plan_of
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
-from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK, Layout, Task, lay_out, share_evenly
+from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK, Task, TaskLayout, assign_tasks, share_evenly
 
 LENGTHS = st.lists(st.integers(1, 10**7), min_size=1, max_size=60)
 
@@ -23,24 +23,24 @@ def plan(*lengths: int, of: int | None = None) -> Plan:
     return plan_of(*ranges, topic_partitions=of or len(lengths))
 
 
-def partitions(layout: Layout) -> list[list[int]]:
+def partitions(layout: TaskLayout) -> list[list[int]]:
     return [[each.partition for block in task.blocks for each in block] for task in layout.tasks]
 
 
 def test_each_partition_has_a_task_the_longest_first() -> None:
-    layout = lay_out(plan(5, 70, 0, 30), PartitionScaling(), cores=2)
+    layout = assign_tasks(plan(5, 70, 0, 30), PartitionScaling(), cores=2)
     assert partitions(layout) == [[1], [3], [0]]
     assert layout.at_once is None
 
 
 @pytest.mark.parametrize(("most", "at_once"), [(1, 1), (2, 2), (3, None), (9, None)])
 def test_a_limit_is_kept_by_running_so_many_tasks_at_once(most: int, at_once: int | None) -> None:
-    layout = lay_out(plan(5, 70, 30), PartitionScaling(max_concurrent_partitions=most), cores=2)
+    layout = assign_tasks(plan(5, 70, 30), PartitionScaling(max_concurrent_partitions=most), cores=2)
     assert (len(layout.tasks), layout.at_once) == (3, at_once)
 
 
 def test_partitions_of_a_topic_with_many_share_a_writer_and_a_task() -> None:
-    layout = lay_out(plan(*[100] * 1_000), PartitionScaling(), cores=2)
+    layout = assign_tasks(plan(*[100] * 1_000), PartitionScaling(), cores=2)
     assert len(layout.tasks) == 64
     assert {len(task.blocks) for task in layout.tasks} == {1}
     assert sorted(chain.from_iterable(partitions(layout))) == list(range(1_000))
@@ -50,7 +50,7 @@ def test_partitions_of_a_topic_with_many_share_a_writer_and_a_task() -> None:
 def test_interleaved_partitions_never_exceed_the_limit(lengths: list[int], cores: int, most: int | None) -> None:
     scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
     made = plan(*lengths)
-    layout = lay_out(made, scaling, cores)
+    layout = assign_tasks(made, scaling, cores)
     assert len(layout.tasks) <= cores
     assert layout.at_once is None
     assert sorted(chain.from_iterable(partitions(layout))) == sorted(each.partition for each in made.pending)
@@ -68,7 +68,7 @@ def test_interleaved_partitions_take_little_more_than_the_best_possible(
     lengths: list[int], cores: int, most: int
 ) -> None:
     scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
-    layout = lay_out(plan(*lengths), scaling, cores)
+    layout = assign_tasks(plan(*lengths), scaling, cores)
     places = sum(task.at_once for task in layout.tasks)
     assert max(map(makespan, layout.tasks)) <= best_possible(lengths, places) * 1.3
 
@@ -78,7 +78,7 @@ def test_interleaved_partitions_take_little_more_than_the_best_possible(
 )
 def test_places_go_to_where_the_work_is(lengths: list[int], most: int, longest: int) -> None:
     scaling = PartitionScaling("parallelize_across_partitions", max_concurrent_partitions=most)
-    assert max(map(makespan, lay_out(plan(*lengths), scaling, cores=2).tasks)) == longest
+    assert max(map(makespan, assign_tasks(plan(*lengths), scaling, cores=2).tasks)) == longest
 
 
 def makespan(task: Task) -> int:

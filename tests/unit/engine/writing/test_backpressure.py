@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kpipe_engine.errors import ChunkFailedError, NoAnswerError
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing import backpressure as module
 from kpipe_engine.writing.backpressure import (
     LOOK_SECONDS,
@@ -20,11 +20,11 @@ from kpipe_engine.writing.backpressure import (
 
 
 class Reading:
-    """Source, events and lanes in one: it keeps what is done to reading, and what is told of it."""
+    """Source, events and assignment in one: it keeps what is done to reading, and what is told of it."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.current = "the lane that is read"
+        self.current = "the range that is read"
 
     def pause(self) -> None:
         self.done.append("pause")
@@ -32,15 +32,15 @@ class Reading:
     def resume(self) -> None:
         self.done.append("resume")
 
-    def tell(self, event: str, lane: str) -> None:
-        self.done.append(f"{event}: {lane}")
+    def tell(self, event: str, state: str) -> None:
+        self.done.append(f"{event}: {state}")
 
 
 def admission_of(
-    reading: Any = None, orders: YieldOrders | None = None, is_well: Callable[[], bool] = lambda: False
+    reading: Any = None, stop_signal: StopSignal | None = None, is_well: Callable[[], bool] = lambda: False
 ) -> Admission:
     reading = reading or Reading()
-    return Admission(reading, reading, reading, orders or YieldOrders(), is_well)
+    return Admission(reading, reading, reading, stop_signal or StopSignal(), is_well)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_output_that_waits_for_long_pauses_until_it_flows(now: list[float]) -> N
         admission.output_flows()
         admission.output_flows()
         assert not admission.paused
-    once = ["pause", "paused: the lane that is read", "resume", "resumed: the lane that is read"]
+    once = ["pause", "paused: the range that is read", "resume", "resumed: the range that is read"]
     assert reading.done == [*once, *once]
 
 
@@ -88,12 +88,12 @@ def test_output_that_moves_is_waited_for_and_output_that_does_not_is_given_up(no
 
 
 def test_output_that_stands_still_is_given_up_soon_where_the_partition_is_to_be_given_up(now: list[float]) -> None:
-    orders = YieldOrders()
-    admission = admission_of(orders=orders)
+    stop_signal = StopSignal()
+    admission = admission_of(stop_signal=stop_signal)
     admission.output_waits(5)
     now[0] += STANDSTILL_WHEN_STOPPED_SECONDS * 1.1
     admission.output_waits(5)
-    orders.ask("somebody stopped the task")
+    stop_signal.request("somebody stopped the task")
     with pytest.raises(NoAnswerError, match="the broker has taken nothing for 10 s"):
         admission.output_waits(5)
 

@@ -62,7 +62,7 @@ class Stored:
 @pytest.fixture
 def kafka(monkeypatch: pytest.MonkeyPatch) -> Kafka:
     made = Kafka()
-    monkeypatch.setattr(module, "Acknowledgements", lambda *given: made)
+    monkeypatch.setattr(module, "ProducerSession", lambda *given: made)
     return made
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kpipe_engine.errors import ChunkFailedError, NoAnswerError, PartitionStoppedError
+from kpipe_engine.errors import ChunkFailedError, NoAnswerError, PartitionHaltedError
 from kpipe_engine.writing import missing_replicas
 from kpipe_engine.writing.missing_replicas import is_well, reason_with_replicas
 
@@ -32,7 +32,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def after(failure: Exception) -> Exception:
-    stop = PartitionStoppedError("nothing is taken; run again")
+    stop = PartitionHaltedError("nothing is taken; run again")
     stop.__cause__ = failure
     return stop
 
@@ -68,7 +68,7 @@ def test_nobody_who_answers_changes_nothing() -> None:
 @pytest.mark.parametrize(
     "stop",
     [
-        PartitionStoppedError("records are lost"),
+        PartitionHaltedError("records are lost"),
         KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)),
         after(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))),
     ],

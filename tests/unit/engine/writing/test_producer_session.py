@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionStoppedError
-from kpipe_engine.stop_signal import YieldOrders
+from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionHaltedError
+from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.backpressure import Admission
-from kpipe_engine.writing.producer_session import Acknowledgements, TracedAcknowledgements
+from kpipe_engine.writing.producer_session import ProducerSession, TracingSession
 
-Make = Callable[[type[Acknowledgements]], Acknowledgements]
+Make = Callable[[type[ProducerSession]], ProducerSession]
 
 TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 
@@ -19,11 +19,11 @@ TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
 @pytest.fixture
 def make() -> Iterator[Make]:
     """With confluent-kafka's own producer, which needs no broker to take messages into its queue."""
-    made: list[Acknowledgements] = []
+    made: list[ProducerSession] = []
 
-    def open_one(kind: type[Acknowledgements]) -> Acknowledgements:
+    def open_one(kind: type[ProducerSession]) -> ProducerSession:
         nobody: Any = None
-        admission = Admission(nobody, nobody, nobody, YieldOrders(), lambda: False)
+        admission = Admission(nobody, nobody, nobody, StopSignal(), lambda: False)
         made.append(kind({"bootstrap.servers": "", "log_level": 0}, "out", admission))
         return made[-1]
 
@@ -33,21 +33,21 @@ def make() -> Iterator[Make]:
 
 
 def test_a_message_is_queued_without_saying_of_which_record_it_is(make: Make) -> None:
-    acks = make(Acknowledgements)
+    acks = make(ProducerSession)
     acks.produce_untraced("out", b"v")
     assert len(acks.producer) == 1
     assert acks.on_delivery_of(5, "destination") is None
 
 
 def test_where_refusals_are_traced_nothing_goes_untraced(make: Make) -> None:
-    acks = make(TracedAcknowledgements)
+    acks = make(TracingSession)
     with pytest.raises(BufferError):
         acks.produce_untraced("out", b"v")
     assert len(acks.producer) == 0
 
 
 def test_what_is_never_sent_is_a_refusal_too(make: Make) -> None:
-    acks = make(Acknowledgements)
+    acks = make(ProducerSession)
     acks.produce_untraced("out", b"v")
     acks.producer.purge()
     with pytest.raises(ChunkDroppedError, match="1 records were dropped before they were sent"):
@@ -55,7 +55,7 @@ def test_what_is_never_sent_is_a_refusal_too(make: Make) -> None:
 
 
 def test_a_traced_refusal_names_its_record(make: Make, message: Callable[..., Message]) -> None:
-    acks = make(TracedAcknowledgements)
+    acks = make(TracingSession)
     note, note_too = acks.on_delivery_of(5, "destination"), acks.on_delivery_of(6, "dead_letter")
     assert note
     assert note_too
@@ -71,7 +71,7 @@ def test_a_traced_refusal_names_its_record(make: Make, message: Callable[..., Me
 
 
 def test_no_record_is_at_fault_for_what_ails_the_cluster(make: Make, message: Callable[..., Message]) -> None:
-    acks = make(TracedAcknowledgements)
+    acks = make(TracingSession)
     note = acks.on_delivery_of(5, "destination")
     assert note
     note(KafkaError(KafkaError._MSG_TIMED_OUT), message(0))
@@ -81,19 +81,19 @@ def test_no_record_is_at_fault_for_what_ails_the_cluster(make: Make, message: Ca
 
 
 def test_a_successor_and_a_topic_that_is_gone_are_told_apart_from_refusals(make: Make) -> None:
-    acks = make(TracedAcknowledgements)
+    acks = make(TracingSession)
     note = acks.on_delivery_of(5, "destination")
     assert note
     note(KafkaError(KafkaError._FENCED), Message(topic="out"))
     with pytest.raises(KafkaException):
         acks.wait()
     note(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), Message(topic="out"))
-    with pytest.raises(PartitionStoppedError, match="topic 'out' cannot be written to"):
+    with pytest.raises(PartitionHaltedError, match="topic 'out' cannot be written to"):
         acks.wait()
 
 
 def test_what_was_dropped_before_it_was_sent_was_refused_by_nobody(make: Make, message: Callable[..., Message]) -> None:
-    acks = make(TracedAcknowledgements)
+    acks = make(TracingSession)
     note = acks.on_delivery_of(5, "destination")
     assert note
     note(KafkaError(KafkaError._PURGE_QUEUE), message(0))
