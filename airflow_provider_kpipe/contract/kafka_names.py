@@ -5,35 +5,36 @@ from __future__ import annotations
 import re
 
 SUFFIX = ".kpipe"
-# Under this name, dead letters and their ledger are read where no job does it; nothing is stored in it.
+# The group under whose name dead letters and their ledger are read outside of jobs; it stores nothing.
 READER_GROUP = "kpipe.redrive.reader"
-# Becoming the writer of a partition takes 20 ms: the partitions of a topic with thousands share some.
+# Becoming the writer of a partition takes 20 ms, so the partitions of a topic with thousands of them share writers.
 MOST_WRITERS = 64
 
 _PUBLISHED = re.compile(r"(?P<group>.*)\.kpipe\.published")
+_SEQUENCE = re.compile(r"(?P<group>.*)\.kpipe\.sequence")
 _PROGRESS = re.compile(r"(?P<group>.*)\.kpipe(?:\.(?P<slot>\d+))?(?:\.details)?")
 
 
 def progress_group_of(group: str, slot: int = 0) -> str:
     """Name the group that holds the stored offsets of the runs that work in `group`.
 
-    A group has one offset for each partition: pieces beyond the first have theirs in groups of their own.
+    A group has one offset for each partition, so pieces beyond the first store theirs in groups of their own.
     """
     return f"{group}{SUFFIX}.{slot}" if slot else group + SUFFIX
 
 
 def details_group_of(progress_group: str) -> str:
-    """Name the group that holds what does not fit beside the stored offsets of a progress group."""
+    """Name the group for the details that do not fit beside the stored offsets of a progress group."""
     return f"{progress_group}.details"
 
 
 def published_group_of(group: str) -> str:
-    """Name the group that remembers the last offsets which a checkpoint committed to `group`."""
+    """Name the group that remembers the last offsets that a checkpoint committed to `group`."""
     return f"{group}{SUFFIX}.published"
 
 
 def sequence_group_of(group: str) -> str:
-    """Name the group whose offset is the counter that plans and attempts draw their numbers from."""
+    """Name the group whose offset is the counter for the numbers of plans and attempts."""
     return f"{group}{SUFFIX}.sequence"
 
 
@@ -43,21 +44,21 @@ def stop_group_of(group: str) -> str:
 
 
 def backfill_group_of(group: str, run_key: str) -> str:
-    """Name the group that a run works in which does not start where `group` stands."""
+    """Name the working group of a run that does not continue `group`."""
     return f"{group}.backfill.{run_key}"
 
 
 def is_reserved(group: str) -> bool:
-    """Tell a name that kpipe could make itself, for another group."""
+    """Tell whether kpipe could make this name itself, for another group."""
     return group.endswith(SUFFIX) or f"{SUFFIX}." in group or ".backfill." in group
 
 
 def writer_id_of(group: str, topic: str, partition: int, slot: int = 0) -> str:
-    """Name the transactional id that fences whoever wrote the outputs of a partition before.
+    """Name the transactional id that fences the previous writer of a partition's outputs.
 
-    It depends on the partition alone: a topic that grows changes nobody's id.
+    It does not depend on the number of partitions: all ids stay the same when the topic grows.
     """
-    # A slash is in no topic's name, so what a group and a topic make together is theirs alone.
+    # No topic's name holds a slash, so each pair of group and topic makes an id of its own.
     writer = f"kpipe/{group}/{topic}/{partition % MOST_WRITERS}"
     return f"{writer}/{slot}" if slot else writer
 
@@ -76,5 +77,7 @@ def committer_to(group: str, topic: str, partition: int) -> str:
     """Name the transactional id under which kpipe commits an offset to one of its groups, or to a pipeline's own."""
     if found := _PROGRESS.fullmatch(group):
         return writer_id_of(found["group"], topic, partition, int(found["slot"] or 0))
+    if counter := _SEQUENCE.fullmatch(group):
+        return sequence_id_of(counter["group"])
     published = _PUBLISHED.fullmatch(group)
     return checkpoint_id_of(published["group"] if published else group)

@@ -67,6 +67,8 @@ def test_who_commits_to_a_group_is_known_by_its_name(group: str) -> None:
     checkpoint = kafka_names.checkpoint_id_of(group)
     assert kafka_names.committer_to(group, "orders", 70) == checkpoint
     assert kafka_names.committer_to(kafka_names.published_group_of(group), "orders", 70) == checkpoint
+    counter = kafka_names.sequence_group_of(group)
+    assert kafka_names.committer_to(counter, "orders", 70) == kafka_names.sequence_id_of(group)
     for slot in (0, 1, 12):
         writer, progress = kafka_names.writer_id_of(group, "orders", 70, slot), progress_group_of(group, slot)
         assert kafka_names.committer_to(progress, "orders", 70) == writer
