@@ -239,7 +239,9 @@ def test_a_task_with_more_blocks_finds_out_twice_that_nobody_is_there(
     job = bench.attempt(plan)
     getattr(own_broker, trouble)()
 
-    done, said = work_in_task(bench, plan, job=job, tasks=tasks, bounds={**SHORTER, "silence.ASK_SECONDS": 4.0})
+    done, said = work_in_task(
+        bench, plan, job=job, tasks=tasks, bounds={**SHORTER, "supervision.silence.ASK_SECONDS": 4.0}
+    )
 
     assert [each["state"] for each in done] == ["stopped"] * 5, said
     reasons = [each["reason"] for each in done]

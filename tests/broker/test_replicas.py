@@ -24,7 +24,11 @@ from airflow_provider_kpipe.contract.plan import Plan
 
 RECORDS, STORED, HELD = 40, 10, 15
 # The client itself goes on for as long as a transaction lasts.
-BOUNDS = {"admission.STANDSTILL_SECONDS": 1.0, "delivery.ANSWER_SECONDS": 3.0, "last_words.SAY_SECONDS": 2.0}
+BOUNDS = {
+    "writing.backpressure.STANDSTILL_SECONDS": 1.0,
+    "writing.chunk_writer.ANSWER_SECONDS": 3.0,
+    "assignment.last_words.SAY_SECONDS": 2.0,
+}
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 
 

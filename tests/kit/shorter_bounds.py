@@ -7,17 +7,17 @@ from collections.abc import Mapping
 import pytest
 
 SHORTER = {
-    "admission.STANDSTILL_SECONDS": 4.0,
-    "deadline.CLOSE_SECONDS": 2.0,
-    "delivery.ANSWER_SECONDS": 4.0,
-    "delivery.STORE_SECONDS": 4.0,
-    "last_words.SAY_SECONDS": 4.0,
-    "missing_replicas.ASK_SECONDS": 4.0,
-    "ownership.ANSWER_SECONDS": 4.0,
-    "planned_topic.LOOK_SECONDS": 4.0,
-    "redrive_ledger.ANSWER_SECONDS": 4.0,
-    "source.ANSWER_SECONDS": 4.0,
-    "source.STALL_SECONDS": 4.0,
+    "writing.backpressure.STANDSTILL_SECONDS": 4.0,
+    "bounded_calls.CLOSE_SECONDS": 2.0,
+    "writing.chunk_writer.ANSWER_SECONDS": 4.0,
+    "writing.chunk_writer.STORE_SECONDS": 4.0,
+    "assignment.last_words.SAY_SECONDS": 4.0,
+    "writing.missing_replicas.ASK_SECONDS": 4.0,
+    "assignment.claiming.ANSWER_SECONDS": 4.0,
+    "reading.planned_topic.LOOK_SECONDS": 4.0,
+    "redrive.ledger.ANSWER_SECONDS": 4.0,
+    "reading.range_reader.ANSWER_SECONDS": 4.0,
+    "reading.range_reader.STALL_SECONDS": 4.0,
 }
 
 

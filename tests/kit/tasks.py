@@ -57,7 +57,7 @@ def work_in_task(
 def main() -> None:
     spec = json.load(sys.stdin)
     for bound, seconds in spec["bounds"].items():
-        module, name = bound.split(".")
+        module, _, name = bound.rpartition(".")
         assert hasattr(importlib.import_module(f"kpipe_engine.{module}"), name)
         setattr(importlib.import_module(f"kpipe_engine.{module}"), name, seconds)
     if spec["late"]:

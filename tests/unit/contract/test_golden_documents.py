@@ -27,8 +27,10 @@ every_document = pytest.mark.parametrize("made", DOCUMENTS, ids=name_of)
 
 
 def every_kind() -> set[str]:
-    for module in CONTRACT.glob("*.py"):
-        import_module(f"airflow_provider_kpipe.contract.{module.stem}")
+    for module in CONTRACT.rglob("[a-z]*.py"):
+        import_module(
+            ".".join(("airflow_provider_kpipe.contract", *module.relative_to(CONTRACT).with_suffix("").parts))
+        )
     return {each.__name__ for each in Document.__subclasses__() if each.__module__.startswith("airflow_provider_kpipe")}
 
 
