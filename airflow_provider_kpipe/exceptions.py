@@ -1,6 +1,6 @@
-"""What can go wrong between Airflow and Kafka. Free of Airflow: operators translate.
+"""The provider's own errors, without a dependency on Airflow: operators translate them.
 
-`retriable` says whether trying the same task again may help.
+`retriable` is true if trying the same task again may help.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class KafkaUnavailableError(KpipeError):
 
 
 class UnreachableError(KafkaUnavailableError):
-    """Nobody answers at any address as a connection asks: passing where it has worked before, else a mistake in it."""
+    """No broker answers at a connection's addresses: an outage if the connection has worked before, else a mistake."""
 
 
 class HeldUpError(KafkaUnavailableError):
-    """A transaction that has not ended keeps a group from being read."""
+    """An open transaction keeps a group from being read."""
 
 
 class ForbiddenError(KpipeError):
@@ -41,11 +41,11 @@ class UnknownTopicError(KpipeError):
 
 
 class PlanError(KpipeError):
-    """No plan can be made of these wishes."""
+    """The wishes do not allow a plan."""
 
 
 class StalePlanError(KpipeError):
-    """The cluster is no longer as it was when the plan was made."""
+    """The cluster has changed since the plan was made."""
 
 
 class GroupInUseError(KpipeError):
@@ -55,11 +55,11 @@ class GroupInUseError(KpipeError):
 
 
 class GroupMovedError(KpipeError):
-    """Someone else moved the committed offsets since the plan was made."""
+    """Another client moved the committed offsets since the plan was made."""
 
 
 class CommitError(KpipeError):
-    """The broker did not commit what it was asked to."""
+    """The broker did not commit the offsets of a checkpoint."""
 
     retriable: ClassVar[bool] = True
 
@@ -71,14 +71,14 @@ class IncompleteRunError(KpipeError):
 
 
 class TooManyFaultsError(KpipeError):
-    """Too large a share of a run's records could not pass."""
+    """Too many of a run's records became dead letters or were skipped."""
 
 
 class OverdueJobError(KpipeError):
-    """A job did not come to its end in time, and was ended."""
+    """A job did not end in time, and was killed."""
 
     retriable: ClassVar[bool] = True
 
 
 class YieldedRunError(KpipeError):
-    """Partitions were given up for good: to a newer run, or because the run had had its time."""
+    """Partitions were given up for good: to a newer run, or because the run's time was over."""

@@ -1,4 +1,4 @@
-"""What Airflow reads of this provider."""
+"""The description of this provider that Airflow reads."""
 
 from __future__ import annotations
 

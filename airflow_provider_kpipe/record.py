@@ -1,4 +1,4 @@
-"""The record that segments take and give."""
+"""The record that segments take and return."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class SourceMessage(Protocol):
 
 
 def coordinates(message: SourceMessage) -> tuple[str, int, int]:
-    """Topic, partition and offset that a message was read from.
+    """Return the topic, partition and offset that a message was read from.
 
-    Of the record inside a dead letter these are the letter's: its own partition is where it came from once, and two of
-    them could have the same offset there.
+    For the record inside a dead letter, return the letter's: the record's own coordinates are those of its first
+    source, and two letters could have the same.
     """
     read: SourceMessage = getattr(message, "original", message)
     return read.topic(), read.partition(), read.offset()
@@ -39,7 +39,7 @@ def coordinates(message: SourceMessage) -> tuple[str, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class RecordMetadata:
-    """Where a record comes from, and under which run and lease it is handled."""
+    """The origin of a record, and the run and lease that handle it."""
 
     topic: str
     partition: int
@@ -55,7 +55,7 @@ class RecordMetadata:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What all records of a range have in common."""
+    """The properties that all records of a range have in common."""
 
     run_key: str
     correlation_header: str | None = None
@@ -68,8 +68,8 @@ class Origin:
 class Record:
     """A pipeline record. Segments may change it in place or return another.
 
-    `topic` and `partition` are the destination's, None where the pipeline decides. The source's are in
-    `metadata`. Headers are an ordered list of pairs: names may repeat, values may be binary or None.
+    `topic` and `partition` are the destination's; None lets the pipeline decide. The source's are in `metadata`.
+    Headers are an ordered list of pairs: names may repeat, values may be binary or None.
     `airflow_provider_kpipe.testing` makes some for tests.
     """
 
@@ -78,7 +78,7 @@ class Record:
     def __init__(self, message: SourceMessage, origin: Origin) -> None:
         self.key: Any = message.key()
         self.value: Any = message.value()
-        # None until someone asks for the headers: most segments do not, and what was read can be written as it is.
+        # None until a segment asks for the headers: most do not, and the original ones can be written as they are.
         self.own_headers: list[Header] | None = None
         self.timestamp: int = message.timestamp()[1]
         self.topic: str | None = None
@@ -87,7 +87,7 @@ class Record:
         self._origin = origin
 
     def copy(self, **changes: Any) -> Record:
-        """Another record from the same source record, with some of its parts changed."""
+        """Return another record from the same source record, with some of its parts changed."""
         twin = Record.__new__(Record)
         for name in Record.__slots__:
             setattr(twin, name, getattr(self, name))
@@ -100,7 +100,7 @@ class Record:
     @property
     def headers(self) -> list[Header]:
         if self.own_headers is None:
-            # A list of its own: a dead letter gets the headers as they were read.
+            # A new list, as a segment may change it: a dead letter gets the headers as they were read.
             self.own_headers = list(self.message.headers() or ())
         return self.own_headers
 
@@ -110,7 +110,7 @@ class Record:
 
     @property
     def metadata(self) -> RecordMetadata:
-        # Made when asked for: most segments never look, and a record should not pay for it.
+        # Made on demand: most segments never look at it, and the others should not pay for it.
         topic, partition, offset = coordinates(self.message)
         kind, timestamp = self.message.timestamp()
         return RecordMetadata(

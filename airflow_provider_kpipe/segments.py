@@ -1,4 +1,4 @@
-"""What segments and the engine say to each other, besides records."""
+"""The interface between segments and the engine, besides records."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MARK = "__kpipe_batch_segment__"
 
 
 class StopPartitionError(Exception):
-    """Raised by a segment where no record is at fault, as when something it needs does not answer.
+    """An error for a segment to raise if no record is at fault, as when a service that it needs does not answer.
 
-    What the retry policy covers is tried again. Then the partition stops in front of the record, whatever `on_fault`
-    says: what is complete is committed, and the next run goes on from there.
+    If the retry policy covers the error, the engine tries again. Then the partition stops in front of the record,
+    whatever `on_fault` is: the complete records are committed, and the next run resumes there.
     """
 
 
 @dataclass(slots=True)
 class SegmentContext:
-    """What a segment class gets in `open`."""
+    """The context that a segment class gets in `open`."""
 
     run_key: str
     topic: str
@@ -41,16 +41,16 @@ class SegmentContext:
     """Settings of the schema registry beside the source; they hold secrets."""
     destination_registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     _names: set[str] = field(default_factory=set, init=False, repr=False)
-    """Of all counters there have been, whatever became of their records."""
+    """The names of all counters so far, even of those whose records failed."""
 
     def count(self, name: str, by: int = 1) -> None:
-        """Count something; the totals are in the checkpoint's XCom, exact as those of the records are."""
+        """Add to a counter; the totals are in the checkpoint's XCom, as exact as those of the records."""
         name = self._checked(name, by)
         self.counters[name] = self.counters.get(name, 0) + by
 
     def _checked(self, name: str, by: int) -> str:
-        """The name to count under: one that is too many must not become the fault of a good record."""
-        # It is stored beside the offset, and read back strictly.
+        """Return the name to count under, as one counter too many must not become the fault of a good record."""
+        # The count is stored beside the offset, and read back strictly.
         if type(by) is not int:
             raise TypeError(f"counter {name!r} is to go up by {by!r}: a whole number is needed")
         if name in self._names:
@@ -59,7 +59,7 @@ class SegmentContext:
             raise ValueError(f"counter {name!r}: a name has 1 to {LONGEST_COUNTER_NAME} bytes")
         if name.startswith(OWN_COUNTERS):
             raise ValueError(f"counter {name!r}: names that begin with {OWN_COUNTERS!r} are kpipe's own")
-        # Those of tries before this one are among the chunk's.
+        # The chunk's counters include the names that earlier tries have counted.
         if len((self._names | self.counters.keys() | {name}) - {OTHERS}) > MOST_COUNTERS:
             if OTHERS not in self._names:
                 self.logger.warning(
@@ -72,7 +72,7 @@ class SegmentContext:
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions:
-    """What a batch segment asked for."""
+    """The options of a batch segment."""
 
     headers: bool
 
@@ -82,9 +82,9 @@ def batch_segment(segment: Segment) -> Segment: ...
 @overload
 def batch_segment(*, headers: bool = False) -> Callable[[Segment], Segment]: ...
 def batch_segment(segment: Segment | None = None, *, headers: bool = False) -> Any:
-    """Mark a function, or a class with `process`, as one that takes and gives a `pyarrow.RecordBatch`.
+    """Mark a function, or a class with `process`, as one that takes and returns a `pyarrow.RecordBatch`.
 
-    With `headers=True` the batch has a column of headers; it costs as much as all others together.
+    With `headers=True` the batch has a column of headers; it costs as much as all other columns together.
     """
 
     def mark(marked: Segment) -> Segment:
@@ -97,6 +97,6 @@ def batch_segment(segment: Segment | None = None, *, headers: bool = False) -> A
 
 
 def batch_options(segment: object) -> BatchOptions | None:
-    """What a segment asked for if it is a batch segment; None for one that takes records."""
+    """Return the options of a batch segment; None for a segment that takes records."""
     options: BatchOptions | None = getattr(segment, _MARK, None)
     return options

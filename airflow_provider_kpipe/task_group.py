@@ -16,7 +16,7 @@ from airflow_provider_kpipe.operators.run import KpipeRunOperator
 
 
 class KpipeTaskGroup(TaskGroup):
-    """The three tasks of a run, which other tasks may refer to: a gate takes `group.plan.output`."""
+    """The three tasks of a run. Other tasks may refer to them: a gate takes `group.plan.output`."""
 
     plan: KpipePlanOperator
     run: KpipeRunOperator
@@ -34,11 +34,11 @@ def kpipe_task_group(
     max_run_time: timedelta | float | None = None,
     **wishes: Any,
 ) -> KpipeTaskGroup:
-    """One run of a pipeline: a task that follows the group starts when the offsets are committed.
+    """Make the tasks of one run: a task that follows the group starts when the offsets are committed.
 
     :param group_id: name of the task group; the pipeline's name by default
-    :param max_run_time: when it has passed, all partitions yield
-    :param wishes: start, end, partitions, max_records and whatever else KpipePlanOperator takes
+    :param max_run_time: after this time, all partitions yield
+    :param wishes: start, end, partitions, max_records and the other arguments of KpipePlanOperator
     """
 
     def plan(group: KpipeTaskGroup) -> KpipePlanOperator:
@@ -67,7 +67,7 @@ def kpipe_backfill_task_group(
     submit_options: Mapping[str, Any] | None = None,
     max_run_time: timedelta | float | None = None,
 ) -> KpipeTaskGroup:
-    """The same over what a person asks for: its DAG takes `params=backfill_params()`."""
+    """Make the same tasks for a backfill that a user asks for in a form: the DAG takes `params=backfill_params()`."""
     return _task_group(
         pipeline,
         group_id,
@@ -86,7 +86,7 @@ def _task_group(
     make_plan: Callable[[KpipeTaskGroup], KpipePlanOperator],
     **of_run: Any,
 ) -> KpipeTaskGroup:
-    """A group around the plan; what the run takes besides it goes to the run as it is."""
+    """Make a group around the plan; pass `of_run` to the run task as it is."""
     check_pipeline(pipeline)
     group = KpipeTaskGroup(group_id=group_id or _task_id(pipeline.name))
     with group:

@@ -1,4 +1,4 @@
-"""For the tests of segments: what the engine would give them."""
+"""Records and contexts for the tests of segments, as the engine would pass them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record_of(
     partition: int = 0,
     offset: int = 0,
 ) -> Record:
-    """A record as it was read from there."""
+    """Make a record as if it was read from this topic, partition and offset."""
     message = Message(
         topic=topic,
         partition=partition,
@@ -34,10 +34,10 @@ def record_of(
         headers=list(headers),
         timestamp=(TIMESTAMP_CREATE_TIME, timestamp),
     )
-    # What was consumed is known to have coordinates, and headers in a list.
+    # The types say that a consumed message has coordinates, and headers in a list.
     return Record(cast("SourceMessage", message), Origin(RUN_KEY))
 
 
 def context_of(topic: str = "tests", partition: int = 0) -> SegmentContext:
-    """What `open` of a segment gets; its `counters` show what was counted."""
+    """Make the context that `open` of a segment gets; its `counters` show the counts."""
     return SegmentContext(RUN_KEY, topic, partition, logging.getLogger("kpipe.segments"))

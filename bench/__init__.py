@@ -1,1 +1,1 @@
-"""kpipe and its peers, side by side in one run."""
+"""Benchmarks of kpipe and its peers, side by side in one run."""

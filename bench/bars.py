@@ -1,4 +1,4 @@
-"""The bars: what has to be how many times as fast as what. Reported as met or missed, never asserted."""
+"""The bars: speed ratios to reach between contestants. They are reported as met or missed, never asserted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`slower` takes `at_least` times as long as `faster` for a record; or `at_most`, for what may not cost more."""
+    """For a record, `slower` has to take `at_least` times as long as `faster`, or may take `at_most` times as long."""
 
     slower: Entry
     faster: Entry
@@ -67,7 +67,7 @@ BARS = (
     Bar(_kpipe("json"), _kpipe("arrow"), at_least=2),
     Bar(_kpipe("poison"), _kpipe("json"), at_most=1.15),
     Bar(_kpipe("poison"), _kpipe("json"), at_most=1.15, mode="cold"),
-    # "Nothing measurable": within what the same work differs by from round to round.
+    # "Nothing measurable": within the spread of the same work from round to round.
     Bar(_kpipe("unused"), _kpipe("json"), at_most=1.03),
     Bar(Entry("operators as they come", AIRFLOW_KAFKA), _kpipe("operators as they come"), at_least=10),
     Bar(Entry("operators", AIRFLOW_KAFKA_TUNED), _kpipe("operators"), at_least=10),

@@ -1,4 +1,4 @@
-"""Pure: bars of records per second, as SVG that a browser and GitHub show as it is."""
+"""Pure functions that draw bars of records per second, as SVG that a browser and GitHub show as it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTE_LETTERS = 140
 
 
 def chart(title: str, summaries: Sequence[Summary], about: Mapping[str, Any]) -> str:
-    """One bar for each, as long as its median rate, with a line from its slowest to its fastest round."""
+    """Draw a bar for each summary, as long as its median rate, with a line from its slowest to its fastest round."""
     most = max(each.records / each.fastest_seconds for each in summaries)
     scale = (WIDTH - LEFT - RIGHT) / most
     parts = [_text(16, 26, title, size=16, weight="bold")]

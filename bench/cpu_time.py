@@ -1,8 +1,8 @@
-"""Who takes the CPU: `python -m bench.cpu_time json arrow` does works in warm sessions, kpipe and Spark in turn.
+"""Measures the CPU time: `python -m bench.cpu_time json arrow` does works in warm sessions, kpipe and Spark in turn.
 
-For each job it prints the wall clock, and for a record the microseconds of CPU in the broker, in Spark's JVM and in its
-Python workers. What a work costs in all of them together is what bounds it on a machine that they share. The broker's
-compiler is part of it until it has warmed up: believe the later rounds.
+For each job it prints the records per second, and for a record the microseconds of CPU in the broker, in Spark's JVM
+and in its Python workers. On a machine that they share, the sum limits the speed of a work. It includes the broker's
+compiler until that has warmed up: believe the later rounds.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def report(job: Job, contestant: Contestant) -> None:
 
 
 def kind_of(command: Sequence[str]) -> str:
-    """A driver in Python is counted with its workers: it has little to do."""
+    """Return the kind of a process. A driver in Python counts with its workers: it has little to do."""
     if "kafka.Kafka" in command:
         return "broker"
     return "JVM" if any(word.startswith("org.apache.spark.") for word in command) else "Python"
 
 
 def _spent() -> Counter[str]:
-    """Microseconds of CPU so far, by kind of process."""
+    """Return the microseconds of CPU so far, by kind of process."""
     spent: Counter[str] = Counter()
     for process in psutil.Process().children(recursive=True):
         try:

@@ -1,4 +1,4 @@
-"""Seeds source topics, and checks what a contestant has written."""
+"""Seeds source topics, and checks the output of a contestant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 30.0
 
 
 class WrongOutputError(BenchError):
-    """A contestant did not write what it should have: its time means nothing."""
+    """A contestant wrote other records than expected: its time means nothing."""
 
 
 def seed(bootstrap_servers: str, records: Records) -> None:
@@ -52,7 +52,7 @@ def send(bootstrap_servers: str, records: Records, record_ids: Sequence[int]) ->
 
 @contextmanager
 def written_topics(job: Job) -> Iterator[None]:
-    """They exist inside the block; their data go soon after, so that a long bench fits on the disk."""
+    """Create the written topics for the block; delete their data soon after, so that a long bench fits on the disk."""
     config = {"file.delete.delay.ms": "1000"}
     create_topics(
         job.bootstrap_servers,
@@ -74,20 +74,20 @@ def delete_topics(bootstrap_servers: str, names: Sequence[str]) -> None:
 
 
 def check_output(job: Job, *, unique: bool, headers: bool = True) -> None:
-    """Every record is where it belongs, for readers of committed records, and a sample of them byte for byte.
+    """Raise unless readers of committed records find every record in its topic; compare a sample byte for byte.
 
-    Once each where the contestant promises it. Headers are looked at where it can keep them.
+    `unique`: the contestant promises each record once. `headers`: it can keep them, so compare them too.
     """
     work, records = job.work, job.work.records
     _check_topic(job, job.output, work.wanted(), work.expected, unique=unique, headers=headers)
     if records.poison_percent:
-        # Headers of a dead letter tell of its fault.
+        # The headers of a dead letter describe its fault.
         poison = bytes(map(records.is_poison, range(records.count)))
         _check_topic(job, job.dead_letters, poison, records.message, unique=unique, headers=False)
 
 
 def count_records(job: Job) -> int:
-    """What is in the output topic, by its offsets: for what was written without transactions."""
+    """Count the records in the output topic by its offsets; exact only if written without transactions."""
     with closing(Consumer({"bootstrap.servers": job.bootstrap_servers, "group.id": "bench-check"})) as consumer:
         ends = [
             consumer.get_watermark_offsets(TopicPartition(job.output, number), timeout=ANSWER_SECONDS)[1]

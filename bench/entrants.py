@@ -1,4 +1,4 @@
-"""All contestants, made once."""
+"""Makes all contestants."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Where a worker's time goes: `python -m bench.hot_spots json` takes a work's records through it, under cProfile.
+"""Profiles a worker: `python -m bench.hot_spots json` passes a work's records through its code, under cProfile.
 
-A partition at a time and without Spark, in this process, which is the worker's code and nothing else. What librdkafka
-does in threads of its own is not seen: compare the sum with the wall clock. The profiler itself makes calls dearer
-than they are, so this says where to look, and `make bench WORK=...` whether it helped.
+It runs only the worker's code, in this process, without Spark, one partition at a time. The profile leaves out
+librdkafka's own threads: compare the sum with the wall clock. The profiler makes calls slower than they are, so use it
+to find hot spots, and `make bench WORK=...` to measure an improvement.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--delivery", choices=("exactly_once", "at_least_once"), default="exactly_once")
     options = parser.parse_args(arguments)
-    # On executors the engine and the segments come as files that are shipped.
+    # On executors, Spark ships the engine and the segments as files.
     sys.path[:0] = [str(spark_jobs_folder()), str(TASKS)]
     with SandboxBroker(jvm=FAST_JVM) as broker:
         work = WORKS[options.work].with_records(options.records)

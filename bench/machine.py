@@ -1,4 +1,4 @@
-"""Where it was measured, and with which versions."""
+"""Describes the machine of a measurement, and the versions of the software."""
 
 from __future__ import annotations
 

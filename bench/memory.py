@@ -1,4 +1,4 @@
-"""The most memory that kpipe's Python workers hold, over ranges of different lengths."""
+"""Measures the peak memory of kpipe's Python workers, over ranges of different lengths."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _PEAK = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 
 
 class PeakMemory:
-    """A context manager: looks at the Python workers under a process, and keeps the highest mark of each.
+    """A context manager: watches the Python workers below a process, and keeps the memory peak of each.
 
-    The kernel keeps the mark for the whole life of a process, so a late look misses nothing but the very end.
+    The kernel keeps the peak for the whole life of a process, so a late look misses only the very end.
     """
 
     def __init__(self, pid: int) -> None:
@@ -54,7 +54,7 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._done.wait(SAMPLE_SECONDS):
-            # The tree changes while it is looked at, and some of it has ended already.
+            # The tree changes meanwhile: some of its processes have ended already.
             with contextlib.suppress(psutil.NoSuchProcess):
                 for process in self._root.children(recursive=True):
                     with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
@@ -63,13 +63,13 @@ class PeakMemory:
     def _look_at(self, process: psutil.Process) -> None:
         if "pyspark.daemon" not in process.cmdline():
             return
-        # A process that has ended, and that nobody has waited for yet, has no mark left.
+        # A process that has ended, but was not reaped yet, has no peak left.
         if mark := _PEAK.search(Path(f"/proc/{process.pid}/status").read_text()):
             self._peaks[process.pid] = int(mark[1])
 
 
 def measure_memory(bootstrap_servers: str, contestants: Sequence[Kpipe], counts: Sequence[int]) -> list[MemoryPeak]:
-    """A copy of one partition by a whole submit, over a short range and over a long one."""
+    """Measure a copy of one partition by a whole submit, over a range of each of the given lengths."""
     peaks = []
     for count in counts:
         work = Work("memory", "a copy of one range", Records(count, partitions=1), warm=())

@@ -1,7 +1,6 @@
-"""The environments of the peers: another Spark than kpipe's, with Spark's own Kafka connector, and an Airflow with
-its own Kafka provider.
+"""The environments of the peers: a Spark of their own with Spark's Kafka connector, and an Airflow with its provider.
 
-`python -m bench.peers` prepares them ahead of time, `--write-lock` pins the connector's jars again.
+`python -m bench.peers` prepares them ahead of time; `--write-lock` pins the connector's jars again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ ENVIRONMENTS = HERE / ".peers"
 REQUIREMENTS = HERE.parent / "requirements"
 LOCK_FILE = HERE / "spark-kafka-jars.lock.json"
 
-# All else that the connector needs is bundled with PySpark.
+# PySpark bundles all other dependencies of the connector.
 ROOTS = (
     Dependency("org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"),
     Dependency("org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0"),
@@ -41,12 +40,12 @@ class SparkEnvironment:
 
 
 def prepare_spark() -> SparkEnvironment:
-    """Installed and downloaded once; after that, only looked at."""
+    """Install and download the environment once; after that, only check it."""
     return SparkEnvironment(_environment("spark"), tuple(locked_jars("spark-kafka", LOCK_FILE)))
 
 
 def prepare_airflow_kafka() -> Path:
-    """The Python of an environment with Airflow's Kafka provider."""
+    """Prepare the environment with Airflow's Kafka provider, and return its Python."""
     return _environment("airflow-kafka")
 
 

@@ -1,4 +1,4 @@
-"""Starts what is measured: a whole submit, or a session that waits for its turn."""
+"""Starts the processes to measure: a whole submit, or a session that waits for its turn."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Watch = Callable[[int], AbstractContextManager[object]]
 
 
 def own_environment() -> dict[str, str]:
-    """The variables of this process, without those that are about Python or Spark."""
+    """Return the variables of this process, without those of Python and Spark."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPARK_"))}
 
 
 def spark_environment(python: Path) -> dict[str, str]:
-    """What a submit in local mode sees, in the environment of that Python."""
+    """Return the variables for a submit in local mode, in the environment of that Python."""
     environment = own_environment()
     site = next(python.parent.parent.glob("lib/python3*/site-packages"))
     return {
@@ -48,7 +48,7 @@ def spark_environment(python: Path) -> dict[str, str]:
 
 
 def driver_environment(python: Path) -> dict[str, str]:
-    """What a plain Python process of that environment sees."""
+    """Return the variables for a plain Python process of that environment."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     path = os.pathsep.join([str(python.parent), environment.get("PATH", os.defpath)])
     return {**environment, "PATH": path, "PYTHONPATH": str(TASKS)}
@@ -60,7 +60,7 @@ def whole_run(
     log: Path,
     watch: Watch = lambda pid: contextlib.nullcontext(),
 ) -> float:
-    """Seconds from the start of the process to its end. It works in the folder of its log."""
+    """Run a process in the folder of its log; return the seconds from its start to its end."""
     with log.open("ab") as output:
         begin = time.perf_counter()
         process = _start(command, environment, log.parent, subprocess.DEVNULL, output, output)
@@ -73,9 +73,9 @@ def whole_run(
 
 
 class Session:
-    """A driver that stays up, and works when it is asked to: one JSON line in, one JSON line out.
+    """A driver that stays up and answers requests: one JSON line in, one JSON line out.
 
-    It works in the folder of its log: Spark leaves a folder `artifacts` where it is started.
+    It works in the folder of its log: Spark leaves a folder `artifacts` in its working directory.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
@@ -88,14 +88,14 @@ class Session:
         self._answer()
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The driver's answer; it has measured the seconds itself."""
+        """Return the driver's answer, with the seconds that the driver measured itself."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
         return self._answer()
 
     def close(self) -> None:
-        """The driver ends when it hears no more; by force if it does not."""
+        """Close stdin, which ends the driver; kill it if it does not end."""
         with _ended_after(self._process), contextlib.suppress(subprocess.TimeoutExpired, BrokenPipeError):
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -128,7 +128,7 @@ def _start(
     stdout: int | IO[bytes],
     stderr: IO[bytes],
 ) -> subprocess.Popen[bytes]:
-    # Killed with this process, however it ends; a session of its own makes a group that can be ended as a whole.
+    # The child is killed when this process ends; with a session of its own, its process group can be killed as a whole.
     launcher = [sys.executable, "-I", "-S", die_with_parent.__file__, str(os.getpid())]
     return subprocess.Popen(
         [*launcher, *command],

@@ -14,7 +14,7 @@ from bench.works import WORKS
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- by make bench -->\n", "<!-- so far -->\n"
 OURS = (EXACTLY_ONCE, KPIPE_DAG)
-# Not others who do the work: each shows the limit in one direction.
+# These do not do the work: each shows the limit in one direction.
 LIMITS = (JAVA_PRODUCER, JAVA_CONSUMER)
 
 
@@ -26,15 +26,15 @@ def update(document: Mapping[str, Any], readme: Path = README) -> None:
 
 
 def table(document: Mapping[str, Any]) -> str:
-    """A row for each work that somebody else does too: records a second, and how many times as fast kpipe is."""
+    """Format a row for each work that a peer does too: records a second, and kpipe's speed as a multiple."""
     rows = ["| work | kpipe, exactly once | others |", "| --- | --- | --- |"]
     summaries, order = document["summaries"], list(WORKS)
     works = dict.fromkeys((each["work"], each["mode"]) for each in summaries)
-    # What is no work of a heat comes last.
+    # Works outside the heats come last.
     for work, mode in sorted(works, key=lambda each: order.index(each[0]) if each[0] in order else len(order)):
         done = {each["contestant"]: each for each in summaries if (each["work"], each["mode"]) == (work, mode)}
         others = [each for name, each in done.items() if not name.startswith("kpipe") and name not in LIMITS]
-        # Where others give up the order within a partition, so does kpipe.
+        # If the others give up the order within a partition, so does kpipe.
         named = f"{work}, relaxed" if (f"{work}, relaxed", mode) in works else work
         own = {each["contestant"]: each for each in summaries if (each["work"], each["mode"]) == (named, mode)}
         ours = next((own[name] for name in OURS if name in own), None)
@@ -48,7 +48,7 @@ def _compared(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
 
 
 def _rate(summary: Mapping[str, Any]) -> str:
-    """Of a run inside Airflow, only how long it takes means something."""
+    """Format the rate; for a run inside Airflow, the time, as only that is meaningful."""
     if summary["mode"] == "dag":
         return f"{summary['median_seconds']:.1f} s"
     return f"{summary['records_per_second']:,.0f}/s"

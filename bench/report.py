@@ -1,4 +1,4 @@
-"""Pure: raw numbers to medians, ratios, bars met or missed, and tables."""
+"""Pure functions that turn raw numbers into medians, ratios, verdicts on bars, and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPeak:
-    """The most that a Python worker held while it read a range of so many records."""
+    """The peak memory of a Python worker while it read a range of so many records."""
 
     contestant: str
     records: int
@@ -35,7 +35,7 @@ class MemoryPeak:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One task of a small run: when it was queued, started and ended, in seconds after the trigger."""
+    """One task of a small run: its queue, start and end times, in seconds after the trigger."""
 
     contestant: str
     round: int
@@ -74,7 +74,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long one takes as another for a record: by the medians, and in single rounds."""
+    """The time of one contestant for a record, divided by another's: of the medians, and of single rounds."""
 
     by_medians: float
     lowest: float
@@ -86,7 +86,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A bar, what was measured, and whether that is enough."""
+    """A bar, the measured value, and the result: met or missed."""
 
     bar: str
     measured: str
@@ -95,7 +95,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All that a run of the benchmark has found out."""
+    """All results of a run of the benchmark."""
 
     about: Mapping[str, Any]
     timings: Sequence[Timing]
@@ -106,7 +106,7 @@ class Results:
 
 
 def summarise(timings: Sequence[Timing]) -> list[Summary]:
-    """In the order of the works, and in each the quickest first."""
+    """Summarise the timings in the order of the works, and within each work the quickest first."""
     summaries = []
     for work, mode in dict.fromkeys((each.work, each.mode) for each in timings):
         own = [each for each in timings if (each.work, each.mode) == (work, mode) and each.round != WARM_UP]
@@ -134,7 +134,7 @@ def _summary(contestant: str, timings: Sequence[Timing]) -> Summary:
 
 
 def compare(timings: Sequence[Timing], slower: Entry, faster: Entry, mode: str) -> Ratio | None:
-    """None where one of the two was not measured. Only rounds that both have are compared singly."""
+    """Return the ratio, or None if one of the two was not measured. Single ratios are of rounds that both have."""
     long, short = _per_record(timings, slower, mode), _per_record(timings, faster, mode)
     both = long.keys() & short.keys()
     if not both:
@@ -144,7 +144,7 @@ def compare(timings: Sequence[Timing], slower: Entry, faster: Entry, mode: str) 
 
 
 def judge(results: Results) -> list[Verdict]:
-    """Bars that nothing was measured for are left out."""
+    """Return the verdict on each bar; leave out bars without measurements."""
     verdicts = []
     for bar in results.bars:
         ratio = compare(results.timings, bar.slower, bar.faster, bar.mode)
@@ -199,7 +199,7 @@ def to_markdown(results: Results) -> str:
 
 
 def timeline(steps: Sequence[Step]) -> list[TypicalStep]:
-    """In the order in which tasks end."""
+    """Return the median moments of each task, in the order in which the tasks of a contestant end."""
     counted = [each for each in steps if each.round != WARM_UP]
     found = []
     for contestant, task in dict.fromkeys((each.contestant, each.task) for each in counted):

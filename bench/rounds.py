@@ -1,4 +1,4 @@
-"""Measures works and contestants in turn, in an order that a seed shuffles anew for every round."""
+"""Measures works and contestants in turn, in an order that is shuffled for every round, by a seed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ log = logging.getLogger("bench")
 
 
 class Rounds:
-    """All heats on one broker. A session is started when its contestant is first needed, and stays up.
+    """All heats on one broker. Each contestant's session starts when it is first needed, and stays up.
 
-    Every job goes to topics of its own, which are checked and deleted.
+    Every job writes to topics of its own, which are checked and deleted.
     """
 
     def __init__(self, bootstrap_servers: str, contestants: Sequence[Contestant], shuffle_seed: int) -> None:
@@ -41,7 +41,7 @@ class Rounds:
         self._sessions.close()
 
     def measure(self, heat: Heat, warm_rounds: int, cold_rounds: int) -> list[Timing]:
-        """One round after the other: in each, every contestant does every work of the heat that it takes part in."""
+        """Measure round after round: in each, every contestant does every work of the heat that it takes part in."""
         sources = list(dict.fromkeys(work.records for work in heat.works))
         for records in sources:
             self._seed(records)

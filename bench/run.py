@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(sizes: Sizes, shuffle_seed: int, *, quick: bool) -> Results:
-    """Bars that are missed are shown, and are no failure; an output that is wrong is one."""
+    """Run the benchmark. It only reports a missed bar, but fails on wrong output."""
     spark = prepare_spark()
     airflow_kafka = prepare_airflow_kafka()
     about: dict[str, Any] = {
@@ -88,7 +88,7 @@ def _measure(
 
 
 def write(results: Results, folder: Path, name: str) -> None:
-    """The numbers, the tables, and a chart for each work."""
+    """Write the numbers, the tables, and a chart for each work."""
     folder.mkdir(parents=True, exist_ok=True)
     table = to_markdown(results)
     (folder / f"{name}.json").write_text(json.dumps(to_json(results), indent=2) + "\n")
@@ -105,7 +105,7 @@ def write(results: Results, folder: Path, name: str) -> None:
 
 
 def _name(options: argparse.Namespace) -> str:
-    """`latest` is always one whole run; what is less is called what it is."""
+    """Name the results: `latest` for one whole run, `partial-...` for less."""
     whole = not (options.work or options.quick or options.records)
     return LATEST if whole else "-".join(["partial", *filter(None, [options.work, "quick" if options.quick else ""])])
 

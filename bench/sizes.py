@@ -1,4 +1,4 @@
-"""How much is measured: all of it, the quick part, or one part."""
+"""Chooses the parts to measure: all of them, the quick ones, or one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.work import BenchError, Work
 from bench.works import HEATS, Heat
 
 MEMORY, SMALL_RUN = "memory", "small"
-"""Two parts that are no heats: what a worker holds, and a small run inside Airflow."""
+"""Two parts beside the heats: the memory of a worker, and a small run inside Airflow."""
 QUICK_CONTESTANTS = (EXACTLY_ONCE, AT_LEAST_ONCE, SPARK_BATCH, SPARK_ARROW, PLAIN)
 PARTS = (*(heat.name for heat in HEATS), MEMORY, SMALL_RUN)
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The rounds that count, what is measured in them, and how long the ranges are that memory is measured at."""
+    """The heats and other parts to measure, the numbers of rounds that count, and the range sizes for memory."""
 
     heats: Sequence[Heat]
     extras: Sequence[str]
@@ -30,7 +30,7 @@ class Sizes:
 
 
 def choose_sizes(part: str | None = None, *, quick: bool = False, records: int | None = None) -> Sizes:
-    """`records` makes every work that small, to see whether all of it runs."""
+    """Choose the sizes; `records` limits every work to so many records, to try out the whole benchmark."""
     heats: Sequence[Heat] = [_quick(heat) for heat in HEATS] if quick else HEATS
     if part is not None:
         heats = [heat for heat in heats if part in (heat.name, *(work.name for work in heat.works))]

@@ -1,4 +1,4 @@
-"""A small run inside Airflow, from its trigger to the end of its last task: kpipe's DAG and the peer's."""
+"""Measures small runs inside Airflow, from the trigger to the end of the last task: kpipe's DAG and the peer's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RUN_SECONDS = 300.0
 def measure_small_run(
     bootstrap_servers: str, spark: SparkEnvironment, folder: Path, rounds: int, shuffle_seed: int
 ) -> tuple[list[Timing], list[Step]]:
-    """Each round adds records to one source topic, and each DAG has a run over them."""
+    """Measure the DAGs: each round adds records to one source topic, and each DAG has a run over them."""
     records = Records(RECORDS_PER_RUN * (rounds + 1))
     topics = (records.topic, *OUTPUTS.values())
     create_topics(bootstrap_servers, *topics, partitions=records.partitions)
@@ -67,13 +67,13 @@ def measure_small_run(
 
 
 def _job(bootstrap_servers: str, records: Records, new: range, output: str) -> Job:
-    """What has to be in the output now: all records so far."""
+    """Make a job whose expected output is all records so far."""
     work = Work(SMALL, "1,000 records inside Airflow", records, warm=(), passes=lambda record_id: record_id < new.stop)
     return Job(work, bootstrap_servers, output)
 
 
 def _request(peer: Spark, job: Job, new: range) -> dict[str, Any]:
-    """The offsets that kpipe plans by itself."""
+    """Return the peer's request, with the offsets that kpipe plans by itself."""
     records, request = job.work.records, peer.request(job)
     read = {name: value for name, value in request["read"].items() if name != "subscribe"}
     offsets = {
@@ -111,6 +111,6 @@ def _dags(folder: Path, records: Records, peer: Spark) -> Path:
 
 
 def _quick_start(peer: Spark, target: Path) -> Path:
-    """With a thousand records nothing is won by compiling well: the peer gets the JVM flags of kpipe's driver."""
+    """Give the peer the JVM flags of kpipe's driver: with a thousand records, it gains nothing by compiling well."""
     target.write_text(f"{peer.properties.read_text()}spark.driver.extraJavaOptions={DRIVER_JVM}\n")
     return target

@@ -1,4 +1,4 @@
-"""What is measured: records, what is done to them, and what has to come of it."""
+"""The works to measure: their records, the task for each record, and the expected outcome."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class Records:
     count: int
     partitions: int = 4
     padding: int = 130
-    """Bytes that fill up the value; without them it has about 55."""
+    """Bytes to pad the value with; without padding it has about 55."""
     poison_percent: int = 0
     heavy_percent: int = 0
-    """How much of it all is in partition 0; by default the records are dealt out in turn."""
+    """The share of records in partition 0; by default the partitions take records in turn."""
 
     @property
     def topic(self) -> str:
@@ -42,7 +42,7 @@ class Records:
         return f"source-{self.partitions}x{self.count}-{marks}"
 
     def message(self, record_id: int) -> Message:
-        """The id as key, one header, and JSON as value: broken off in the middle if it is poison."""
+        """Make a record with the id as key, one header, and JSON as value: cut off in the middle if it is poison."""
         text = '{"id": %d, "customer": "c%d", "amount": %d, "pad": "%s"}'
         value = (text % (record_id, record_id % 1000, record_id % 997, "x" * self.padding)).encode()
         return Message(
@@ -72,33 +72,33 @@ def everything(record_id: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What each contestant has to do with the records, and how its output is checked."""
+    """A task over records for each contestant, and the expected output."""
 
     name: str
     about: str
     records: Records
     warm: Sequence[str]
-    """Who takes part, by name, in a session that is up."""
+    """The names of the contestants that take part in a running session."""
     cold: Sequence[str] = ()
-    """Who takes part with a whole submit."""
+    """The names of the contestants that take part with a whole submit."""
     task: str = "copy"
-    """What the peers are asked to do: a name in `bench/tasks/`, or copy."""
+    """The task of the peers: a name in `bench/tasks/`, or copy."""
     pipeline: Mapping[str, Any] = field(default_factory=dict)
-    """What kpipe's user says in KafkaPipeline, beside the topics and the delivery."""
+    """The arguments of kpipe's KafkaPipeline, beside the topics and the delivery."""
     spark_source: Mapping[str, str] = field(default_factory=dict)
-    """What Spark's user adds to the source's options."""
+    """More options for Spark's source."""
     outcome: Callable[[bytes], bytes] = as_it_came
-    """What becomes of a value."""
+    """Returns the expected value of an output record for a source value."""
     passes: Callable[[int], bool] = everything
-    """Which records arrive, by id; poison never does."""
+    """Returns true for the ids of records that have to arrive; poison never does."""
     quick_records: int = 0
-    """How many records there are in a quick run; 0 leaves the work out of it."""
+    """The number of records in a quick run; 0 leaves the work out of it."""
 
     def expects(self, record_id: int) -> bool:
         return self.passes(record_id) and not self.records.is_poison(record_id)
 
     def wanted(self) -> bytes:
-        """For each id, 1 if it has to arrive and 0 if not."""
+        """Return a byte for each id: 1 if the record has to arrive, else 0."""
         if self.passes is everything and not self.records.poison_percent:
             return bytes([1]) * self.records.count
         return bytes(map(self.expects, range(self.records.count)))
@@ -113,7 +113,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A work to be done once, to an output topic that is empty so far."""
+    """A work to do once, with an output topic that is empty so far."""
 
     work: Work
     bootstrap_servers: str

@@ -1,4 +1,4 @@
-"""A scheduled pipeline: every hour, enrich the orders that have come in, then count what the gate lets through."""
+"""A scheduled pipeline: enrich the new orders every hour, then report the offsets that the gate lets through."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ with DAG(
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
-    # Two runs of one pipeline would take its partitions from each other.
+    # Two parallel runs of one pipeline would take its partitions from each other.
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
     tags=["kpipe"],
@@ -45,7 +45,7 @@ with DAG(
 
     @task
     def report(drained: Any) -> dict[str, int]:
-        """What a job that needs complete orders would start with."""
+        """Return the committed offsets, with which a job that needs complete orders would start."""
         return {partition: at["committed"] for partition, at in drained["partitions"].items()}
 
     pipeline >> drained >> report(drained.output)

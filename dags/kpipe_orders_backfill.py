@@ -1,4 +1,4 @@
-"""A backfill started by hand: the form takes a time window or offsets; the live group stays where it is."""
+"""A backfill started by hand: the form takes a time window or offsets; the live group's offsets do not move."""
 
 from __future__ import annotations
 

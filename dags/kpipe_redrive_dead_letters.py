@@ -1,6 +1,6 @@
 """A redrive started by hand: the form chooses dead letters by time, offsets, exception, pipeline or coordinates.
 
-Each goes back exactly once, however often it is asked for. What has died three times is parked.
+Each goes back exactly once, however often a user asks for it. A record that has failed three times is parked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ with DAG(
     schedule=None,
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
-    # Two redrives of one topic are safe, and take its partitions from each other.
+    # Two parallel redrives of one topic are safe, but take its partitions from each other.
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
     params=redrive_params(target="source", max_attempts=3),

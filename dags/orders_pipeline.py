@@ -1,4 +1,4 @@
-"""The orders pipeline: what it reads and writes, and its segments, which run on the executors."""
+"""The orders pipeline: its topics, and its segments, which run on the executors."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ orders = KafkaPipeline(
     segments=["orders_pipeline:parse", "orders_pipeline:Enrich"],
     destination=KafkaDestination(topic="orders.enriched"),
     dead_letter=KafkaDeadLetter(topic="orders.dead"),
-    # Short chunks, so that the progress of a small topic can be watched.
+    # Short chunks, so that a user can watch the progress over a small topic.
     chunk_records=10_000,
 )
 
 
 def parse(record: Record) -> Record:
-    """Text to order; what is no order goes to the dead letters."""
+    """Turn text into an order; raise if it is none, which makes the record a dead letter."""
     if record.value is None:
         raise ValueError("the order has no value")
     order = json.loads(record.value)
@@ -30,7 +30,7 @@ def parse(record: Record) -> Record:
 
 
 class Enrich:
-    """Adds what the readers of orders.enriched need. A class, so that it can hold what is costly to open."""
+    """Adds the fields that the readers of orders.enriched need. A class can hold resources that are costly to open."""
 
     def open(self, context: SegmentContext) -> None:
         self.run_key = context.run_key

@@ -22,9 +22,9 @@ log = logging.getLogger("kpipe")
 
 
 def main(job_file: Path, *read_by_spark: Path) -> int:
-    """Run the job of a file that only this user may read. It is gone after this, and so are the others."""
+    """Run the job of a file that only this user may read. Delete that file and the others."""
     logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(name)s: %(message)s")
-    # Its debug log would show what goes to the tasks, and there are secrets in it.
+    # The debug log of py4j would show the data for the tasks, which contains secrets.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     for each in read_by_spark:
         each.unlink(missing_ok=True)
@@ -33,8 +33,8 @@ def main(job_file: Path, *read_by_spark: Path) -> int:
     try:
         run_job(context, packed, settings)
     finally:
-        # What `context.stop` does beside this takes a second: it waits for a server of accumulators, which nobody uses
-        # here, and which ends with this process.
+        # `context.stop` would take a second longer: it also waits for the server of accumulators, which this job does
+        # not use, and which ends with this process.
         context._jsc.stop()
     return 0
 
@@ -52,33 +52,33 @@ def run_job(context: SparkContext, packed: str, settings: str) -> None:
     if layout.at_once is None:
         run(layout.tasks)
     else:
-        # Spark has no limit of its own for the tasks of one job: here, each task is a job.
+        # Spark cannot limit the concurrent tasks of one job, so each task is a job of its own here.
         with ThreadPoolExecutor(layout.at_once, "kpipe-task") as threads:
             list(threads.map(run, [[task] for task in layout.tasks]))
 
 
 def cores_of(context: SparkContext) -> int:
-    """How many tasks run at a time. The executors of a cluster come one by one after the driver is up."""
+    """Return how many tasks run at a time. Await a cluster's executors, which start one by one after the driver."""
     if str(context.master).partition("[")[0] == "local":
         return int(context.defaultParallelism)
     spark = context._jsc.sc()
     wanted = spark.conf().getInt("spark.executor.instances", 0)
-    # As long as Spark itself waits for them, where it does.
+    # As long as Spark itself waits for executors, on the cluster managers where it does.
     seconds = spark.conf().getTimeAsSeconds("spark.scheduler.maxRegisteredResourcesWaitingTime", "30s")
-    # The driver is one of those that Spark counts.
+    # Spark counts the driver, too.
     wait_for_executors(lambda: int(spark.getExecutorMemoryStatus().size()) - 1, wanted, float(seconds))
     return int(context.defaultParallelism)
 
 
 def run_tasks(context: SparkContext, packed: str, settings: str, tasks: Sequence[Task]) -> None:
-    # Of the two ways to launch Python on each part of something, this one comes up fastest.
+    # Of the two ways to run Python on each part of a dataset, this one starts faster.
     parts = context.parallelize(tasks, len(tasks))
     for report in parts.mapPartitions(partial(work, packed, settings)).collect():
         log.info("%s", report)
 
 
 def work(packed: str, settings: str, tasks: Iterator[Task]) -> Iterator[str]:
-    # The driver gets by without a Kafka client, unless something is cut.
+    # Imported here, because the driver needs a Kafka client only if a partition is cut.
     from kpipe_engine.supervision.spark_task import run_task
 
     spark_task = TaskContext.get()

@@ -1,1 +1,1 @@
-"""Commits offsets to the public group, and tells whether partitions are drained."""
+"""Commits offsets to the public group, and reports whether partitions are drained."""

@@ -27,16 +27,16 @@ log = logging.getLogger(__name__)
 
 
 def publish(settings: Mapping[str, str], plan: Plan, destination: Mapping[str, str] | None = None) -> Checkpoint:
-    """Commit to the plan's group what its run has stored.
+    """Commit to the plan's group the offsets that its run has stored.
 
-    1. Refuse a topic that is not the one planned against, and ranges that it does not have.
-    2. End the transactions that killed jobs have left open: they hold back readers, also of what is stored.
+    1. Refuse a topic other than the planned one, and ranges that it does not have.
+    2. End the transactions that killed jobs left open: they hold back readers, also those of the stored progress.
     3. Fence any other checkpoint of the group: from here on, only this one commits.
     4. Refuse a group with live members: they would overwrite the commit, or be confused by it.
-    5. Read what is stored, and where the group stands. Refuse a group that somebody else has moved since the plan,
-       and progress that lies beyond the log.
-    6. Commit, in one transaction, what is stored beyond it, and that a checkpoint has done so. Offsets that stay where
-       they are are committed as they are: the broker forgets an offset that nobody has committed for a week.
+    5. Read the stored progress and the group's offsets. Refuse a group that another client has moved since the plan,
+       and progress beyond the end of the log.
+    6. Commit, in one transaction, the stored offsets beyond the group's, and a note that a checkpoint did so. Commit
+       unchanged offsets again as they are: the broker forgets an offset a week after its last commit.
     7. Read it back.
 
     :param destination: settings of the connection over which the run writes in transactions; None if it has none
@@ -57,7 +57,7 @@ def publish(settings: Mapping[str, str], plan: Plan, destination: Mapping[str, s
             check_reached(positions, topic, plan, {at: target.offset for at, target in targets.items()})
             transaction.send(plan.group, _public(plan, progress, targets, before))
             transaction.send(published_group_of(plan.group), _remembered(plan, targets, before))
-            # A transaction is no member of the group, and the broker takes its offsets beside live ones.
+            # A transaction commits without being a member of the group: the broker accepts it beside live members.
             _check_members(positions, plan)
             transaction.commit()
         after = positions.group_offsets(plan.group, plan.topic, partitions)
@@ -117,8 +117,7 @@ def _targets(plan: Plan, progress: Sequence[PartitionProgress], before: Mapping[
 def _public(
     plan: Plan, progress: Sequence[PartitionProgress], targets: Mapping[int, Target], before: Mapping[int, Facts]
 ) -> list[TopicPartition]:
-    """The offsets that are published or get a mark, and those that stay as they are. What a newer run has is left to
-    that one."""
+    """Return the offsets to publish or mark, and those that stay as they are, without partitions of a newer run."""
     offsets = _positions(plan, targets)
     for each in progress:
         facts = before[each.range.partition]
@@ -131,7 +130,7 @@ def _public(
 
 
 def _remembered(plan: Plan, targets: Mapping[int, Target], before: Mapping[int, Facts]) -> list[TopicPartition]:
-    """The same beside the group, where nobody else commits: it tells a group that was reset or deleted since."""
+    """Return the same for the group beside it. Only checkpoints commit there: it reveals a later reset or deletion."""
     kept = [
         _as_it_is(plan, partition, facts.published)
         for partition, facts in before.items()

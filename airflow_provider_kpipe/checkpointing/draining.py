@@ -1,4 +1,4 @@
-"""Whether partitions are drained: what a group has committed, against a target."""
+"""Compares a group's committed offsets with a target: it has drained the partitions that have reached it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LOOK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class PartitionDrain:
-    """One partition: where the group is, and where it has to be."""
+    """One partition: the offset that the group has committed, and the one that it has to reach."""
 
     partition: int
     committed: int
     target: int
     settled: bool = True
-    """False while the moment to drain up to lies ahead: records from before it may still come."""
+    """False while the moment to drain up to is in the future: records from before it may still arrive."""
 
     @property
     def drained(self) -> bool:
@@ -33,7 +33,7 @@ class PartitionDrain:
 
 
 def look(settings: Mapping[str, str], target: DrainTarget, plan: Plan | None = None) -> list[PartitionDrain]:
-    """One look by itself. A plan that is waited for has to be one of the topic as it is now."""
+    """Look once, with clients of its own. A plan that is waited for has to match the topic as it is now."""
     with Positions(settings, answer_seconds=LOOK_SECONDS) as positions:
         if plan is not None:
             check_in_log(positions, plan)
@@ -41,7 +41,7 @@ def look(settings: Mapping[str, str], target: DrainTarget, plan: Plan | None = N
 
 
 def look_at(positions: Positions, target: DrainTarget) -> list[PartitionDrain]:
-    """Where each partition stands now. The end of the log is the end as it is at this moment."""
+    """Return each partition's committed offset and target. The end of the log is the end at this moment."""
     topic = positions.topic(target.topic)
     if target.topic_id not in ("", topic.id):
         raise StalePlanError(
@@ -80,5 +80,5 @@ def _ends(positions: Positions, target: DrainTarget, topic: Topic) -> Mapping[in
 
 
 def summary(drains: Sequence[PartitionDrain]) -> dict[str, Any]:
-    """For XCom."""
+    """Return the committed offset and the target of each partition, for XCom."""
     return {str(each.partition): {"committed": each.committed, "target": each.target} for each in drains}

@@ -1,4 +1,4 @@
-"""Looks of many gates in one process: those at one cluster share a thread and a client, and wait for no other's."""
+"""The looks of many gates in one process. Gates at one cluster share a thread and a client, apart from the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_kpipe.kafka.positions import Positions
 
 
 class Lookout:
-    """The thread that looks at one cluster, for as long as a gate there waits. What is dead holds up only itself."""
+    """The thread that looks at one cluster while a gate waits there. A dead cluster holds up only its own gates."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.settings = dict(settings)
@@ -29,11 +29,11 @@ class Lookout:
         try:
             return look_at(self._positions, target)
         finally:
-            # A client has one group only, and there may be a gate for each.
+            # A consumer belongs to one group only, and each gate may watch another one.
             self._positions.cluster.forget(target.group)
 
     def end(self) -> None:
-        """Close the client behind the look that is under way."""
+        """Close the client after the look that is under way."""
         self.thread.submit(self._close)
         self.thread.shutdown(wait=False)
 
@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 class GateLooks:
-    """The looks of one gate. A context manager: the last gate at a cluster ends what they shared."""
+    """The looks of one gate. A context manager: the last gate at a cluster closes the shared thread and client."""
 
     def __init__(self) -> None:
         self._lookout: Lookout | None = None
@@ -65,7 +65,7 @@ class GateLooks:
         return await asyncio.get_running_loop().run_in_executor(lookout.thread, lookout.look, target)
 
     def _at(self, settings: Mapping[str, str]) -> Lookout:
-        # Somebody may change the connection while the gate waits.
+        # A user may change the connection while the gate waits.
         if self._lookout is not None and self._lookout.settings == settings:
             return self._lookout
         self._leave()

@@ -1,1 +1,1 @@
-"""What Airflow and Spark agree on. Standard library only: it is shipped to the executors."""
+"""The contract between Airflow and Spark. Standard library only: it is shipped to the executors."""

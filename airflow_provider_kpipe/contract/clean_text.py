@@ -1,7 +1,7 @@
-"""Text of records and errors, as it may be shown: in logs, terminals, JSON and databases.
+"""Text of records and errors, made safe to show in logs, terminals, JSON and databases.
 
-Whoever writes a record decides what is in it. NUL and halves of a pair are refused by PostgreSQL's JSON; escape
-sequences move a terminal's cursor; a line break forges a line of a log. All of these are shown as Python spells them.
+The writer of a record decides its content. PostgreSQL's JSON rejects NUL and unpaired surrogates; escape sequences
+move a terminal's cursor; a line break forges a line of a log. All of these are shown as Python spells them.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Control characters, line and paragraph separators, what turns the direction of writing, and halves of a pair.
+# Control characters, line and paragraph separators, marks that turn the direction of writing, unpaired surrogates.
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def cleaned(text: str, most: int | None = None) -> str:
-    """The text with every character that is not to be shown as `\\x00` and the like, cut to so many characters."""
+    """Return the text with each unshowable character spelled as `\\x00` and the like, cut to `most` characters."""
     if not text.isprintable():
         text = _UNSHOWABLE.sub(_spelled, text if most is None else text[:most])
     return text if most is None else text[:most]
 
 
 def cleaned_json(document: Any) -> Any:
-    """A JSON document with all its texts cleaned, names of fields included; what PostgreSQL takes as JSON."""
+    """Clean all texts of a JSON document, names of fields included, so that PostgreSQL accepts it as JSON."""
     if isinstance(document, str):
         return cleaned(document)
     if isinstance(document, Mapping):

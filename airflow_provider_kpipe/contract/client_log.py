@@ -1,4 +1,4 @@
-"""What Kafka clients have to say: each cause once in a while, and whether a connection was lost."""
+"""The log of Kafka clients: each cause once in a while, and whether a connection was lost."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MOST_CAUSES = 1_000
 # "[thrd:main]: 127.0.0.1:9092/1: Connect to ... failed: Connection refused (after 0ms in state CONNECT)"
 _WHO = re.compile(r"^(\[thrd:.*?\]: )?(\S+: )*")
 _DETAILS = re.compile(r" \(after .*", re.DOTALL)
-# Nothing but what opens a connection has been sent in these.
+# In these states, a client has sent only requests that open the connection.
 _OPENING = re.compile(r"in state (INIT|DOWN|TRY_CONNECT|CONNECT|SSL_HANDSHAKE|AUTH_\w+|APIVERSION_QUERY)\b")
 
 
 class Causes:
-    """Tells each at once, and again after a while, with how often it has come meanwhile.
+    """Logs each cause at once, and again after `AGAIN_SECONDS`, with the number of repetitions meanwhile.
 
-    A broker that is down is the cause of a line for each try of each client.
+    A broker that is down causes a line for each try of each client.
     """
 
     def __init__(self) -> None:
@@ -46,11 +46,11 @@ CAUSES = Causes()
 
 
 class ClientLog:
-    """Takes the place of a client's logger; what it is told comes when the client is polled."""
+    """Takes the place of a client's logger. Its lines arrive when the client is polled."""
 
     def __init__(self) -> None:
         self.lost_connection = False
-        """Whether a connection over which requests may have gone is closed: said of each only with debug=broker."""
+        """True once a connection that may have carried requests is closed. Clients log each only with debug=broker."""
 
     def log(self, level: int, _form: str, facility: str, _client: str, text: str) -> None:
         if facility == "FAIL" and not _OPENING.search(text):

@@ -1,4 +1,4 @@
-"""How every Kafka client of ours connects, and tells what ails it, on Airflow's side and on Spark's."""
+"""Settings with which each Kafka client of kpipe connects and logs, on Airflow's side and on Spark's."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from airflow_provider_kpipe.contract.client_log import ClientLog
 
-# A client turns from the address it was given to the broker that answers there, and takes that for a reconnection.
-# With its default settings it waits 50 ms before, each time one is opened. But where no broker is up, two things undo
-# its backoff, and it tries 80 times a second at 10 ms: it opens connections only as it needs them, and it starts over
-# with the addresses it was given as soon as all brokers are down. So it connects to all brokers at once and stays with
-# those that it knows: the wait before a further try doubles from 10 ms to two seconds (6 tries in 5 s, and not 400).
+# A client switches from the bootstrap address to the broker that answers there, and counts that as a reconnection: with
+# the default settings, each new client waits 50 ms before it, hence the 10 ms. But if no broker is up, two defaults
+# undo the backoff, and at 10 ms the client tries 80 times a second: it opens connections only as it needs them, and it
+# starts over with the bootstrap addresses as soon as all brokers are down. So here it connects to all brokers at once,
+# and stays with those that it knows: the wait before the next try doubles from 10 ms to 2 s (6 tries in 5 s, not 400).
 CONNECTING: Mapping[str, str] = {
     "enable.sparse.connections": "false",
     "metadata.recovery.strategy": "none",
@@ -21,8 +21,8 @@ CONNECTING: Mapping[str, str] = {
 
 
 def connecting(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a client's settings what all have in common; a setting of the connection wins.
+    """Return a client's settings with those that all clients share; a setting of the connection wins.
 
-    Without a logger the client itself writes to stderr: two lines a cause, for each client and every half a minute.
+    Without a logger, each client itself writes two lines per cause to stderr, every half a minute.
     """
     return {**CONNECTING, "logger": ClientLog(), **settings}

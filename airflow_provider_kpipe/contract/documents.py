@@ -1,6 +1,6 @@
-"""Frozen value objects to plain JSON and back.
+"""Converts frozen value objects to plain JSON and back.
 
-What crosses a process border may have been written by the version before or after, by somebody else, or by hand.
+An older or newer version, another program or a person may have written a document that crosses a process border.
 docs/architecture.md, "How documents change", has the rules.
 """
 
@@ -18,7 +18,7 @@ import airflow_provider_kpipe
 
 T = TypeVar("T")
 MARK_KEY = "kpipe"
-"""Holds the kind of a document and the version of kpipe that wrote it: what has it is ours."""
+"""Holds the kind of a document and the version of kpipe that wrote it: only kpipe's documents have this key."""
 VERSION_KEY = "schema_version"
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -28,7 +28,7 @@ class DocumentError(ValueError):
 
 
 class OtherVersionError(DocumentError):
-    """A document of ours does not fit, as another version of kpipe has written it: that one can read it."""
+    """A document does not fit because another version of kpipe wrote it; that version can read it."""
 
 
 class Document:
@@ -39,7 +39,7 @@ class Document:
 
     @classmethod
     def head(cls) -> dict[str, Any]:
-        """The mark and the schema version, which come first."""
+        """Return the mark and the schema version, which come first."""
         mark = f"{cls.__name__} {airflow_provider_kpipe.__version__}"
         return {MARK_KEY: mark, VERSION_KEY: cls.SCHEMA_VERSION}
 
@@ -47,12 +47,12 @@ class Document:
         return {**self.head(), **encode(self)}
 
     def to_text(self) -> str:
-        """On one line."""
+        """Return the document as JSON on one line."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
     @classmethod
     def read_text(cls, text: str | None, where: str = "") -> Self | None:
-        """None where there is nothing, or somebody else's text; DocumentError for one of ours that cannot be read.
+        """Return the document, or None if kpipe did not write the text; raise DocumentError if it is unreadable.
 
         :param where: the place that the error names
         """
@@ -67,7 +67,7 @@ class Document:
 
     @classmethod
     def read_json(cls, document: Any, where: str = "") -> Self | None:
-        """As `read_text`, for what is JSON already."""
+        """Do as `read_text`, for JSON that is parsed already."""
         if not isinstance(document, Mapping) or not (MARK_KEY in document or VERSION_KEY in document):
             return None
         try:
@@ -77,7 +77,7 @@ class Document:
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """For a place where nothing but this document belongs."""
+        """Return the document, or raise DocumentError: for a place where only this kind of document belongs."""
         name = cls.__name__
         if not isinstance(document, Mapping):
             raise DocumentError(f"{name}: a JSON object is needed, not {_shown(document)}")
@@ -96,7 +96,7 @@ class Document:
 
 
 def _mark_of(document: Mapping[str, Any], name: str) -> tuple[str, str | None]:
-    """The kind of a document and the version that wrote it. Those before 0.1.0 were written without a mark."""
+    """Return the kind of a document and the version that wrote it. Versions before 0.1.0 wrote no mark."""
     if MARK_KEY not in document:
         return name, None
     kind, _, writer = str(document[MARK_KEY])[:100].partition(" ")
@@ -128,7 +128,7 @@ def _at(where: str) -> str:
 
 
 def encode(value: Any) -> Any:
-    """Plain JSON types only; a mapping's keys become strings."""
+    """Return the value in plain JSON types only; a mapping's keys become strings."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -144,13 +144,12 @@ def encode(value: Any) -> Any:
 
 @functools.cache
 def _names_of(kind: Any) -> tuple[str, ...] | None:
-    """The fields of a dataclass; None of anything else."""
+    """Return the names of a dataclass's fields; None for anything else."""
     return tuple(each.name for each in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 def decode(kind: type[T], document: Any, where: str) -> T:
-    """Build `kind`, a dataclass, from a JSON object: a field that is missing has its default, and what `kind` does not
-    know is ignored."""
+    """Build `kind`, a dataclass, from a JSON object. A missing field gets its default; an unknown one is ignored."""
     if not isinstance(document, Mapping):
         raise DocumentError(f"{where}: a JSON object is needed, not {_shown(document)}")
     hints, required = _fields_of(cast("Hashable", kind))
@@ -172,7 +171,7 @@ def decode(kind: type[T], document: Any, where: str) -> T:
 
 @functools.cache
 def _fields_of(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The type of each field, and the names of those that have no default."""
+    """Return the type of each field, and the names of the fields without a default."""
     hints, fields = typing.get_type_hints(kind), dataclasses.fields(kind)
     missing = dataclasses.MISSING
     required = tuple(each.name for each in fields if each.default is missing and each.default_factory is missing)
@@ -210,7 +209,7 @@ def _decode_value(hint: Any, value: Any, where: str) -> Any:
         return _decode_mapping(hint, value, where)
     if dataclasses.is_dataclass(hint):
         return decode(cast("type[Any]", hint), value, where)
-    # bool is an int to Python, and no number in our documents is meant by `true`.
+    # A bool is an int to Python, but `true` stands for no number in our documents: `is int` leaves it out.
     if hint is float and type(value) is int:
         return value
     raise DocumentError(f"{where}: {hint.__name__} is needed, not {_shown(value)}")

@@ -1,4 +1,4 @@
-"""What Airflow hands to the Spark driver: the job, and apart from it the settings that hold secrets."""
+"""The job that Airflow hands to the Spark driver and, apart from it, the settings that hold secrets."""
 
 from __future__ import annotations
 
@@ -21,57 +21,57 @@ DRIVER_GRACES, TASK_GRACES = 3, 4
 
 @dataclass(frozen=True, slots=True)
 class Job(Document):
-    """One pipeline, the plan of one run of it, and which attempt at that run this is."""
+    """One pipeline, the plan of one of its runs, and the number of this attempt at that run."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
     pipeline: KafkaPipeline
     plan: Plan
     attempt: int = 1
-    """Drawn from the counter that the plan's number is drawn from: a later attempt has a higher one."""
+    """Drawn from the same counter as the plan's number: a later attempt has a higher one."""
     deadline: float | None = None
-    """In seconds since 1970, when all partitions yield."""
+    """The time at which all partitions yield, in seconds since 1970."""
     redrive: Redrive | None = None
-    """What to do with dead letters; the plan is one of their topic then."""
+    """Instructions for dead letters; the plan then covers their topic."""
     grace_seconds: float = 60.0
-    """After the deadline, whoever looks after others waits so long for them: the supervisor of a worker, before it
-    ends it, once; the driver, before it ends itself, three times; the task, before it ends the driver, four times. User
-    code beside the handling of records has as long, where its limit is not above that."""
+    """The time that each guard waits after the deadline: the supervisor once, before it ends a worker; the driver three
+    times, before it ends itself; the task four times, before it ends the driver. User code outside the handling of
+    records may take as long too, or up to its own limit if that is higher."""
     checkpointed: tuple[int, ...] = ()
-    """The partitions in which a checkpoint has come to more than the plan knows of: it is not done once more."""
+    """The partitions in which a checkpoint has published more than the plan knows of: that part is not redone."""
 
     @property
     def output_topic(self) -> str:
-        """Where records go that no segment sends elsewhere."""
+        """The topic of the records that no segment sends elsewhere."""
         return target_topic(self.pipeline, self.redrive) if self.redrive else self.pipeline.destination.topic
 
     @property
     def written_topics(self) -> tuple[str, ...]:
-        """All that it writes to, but those that segments choose."""
+        """All topics that the job writes to, except those that segments choose."""
         return written_topics(self.pipeline, self.redrive) if self.redrive else self.pipeline.written_topics
 
     def overdue_after(self, graces: int) -> float:
-        """In seconds since 1970: never, where there is no deadline."""
+        """Return the deadline plus so many graces, in seconds since 1970; infinity without a deadline."""
         return math.inf if self.deadline is None else self.deadline + graces * self.grace_seconds
 
     def step_seconds(self, limit: float) -> float:
-        """How long user code may take beside the handling of records: what opens does more than for one of them."""
+        """Return the limit of user code outside the handling of records: opening does more than handling one record."""
         return max(limit, self.grace_seconds)
 
     def lease(self, task: int) -> Lease:
         return Lease(self.plan.number, self.attempt, task)
 
 
-# What is on its way between fetching and acknowledging should stay in the processor's caches: batches of 1 MB made a
-# copy a fifth slower. The broker takes time for each: at half this size, works of all kinds were up to 5 % slower.
+# Data on its way from fetch to acknowledgement should stay in the processor's caches: batches of 1 MB made a copy a
+# fifth slower. But each batch costs the broker time: at half this size, work of all kinds was up to 5 % slower.
 BATCH_BYTES = 256_000
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KafkaSettings(Document):
-    """librdkafka settings of both ends, and those of their schema registries, if they have some.
+    """librdkafka settings of both ends, and settings of their schema registries, if they have any.
 
-    Has no repr: it would show the secrets.
+    It has no repr, which would show the secrets.
     """
 
     SCHEMA_VERSION: ClassVar[int] = 1
@@ -83,7 +83,7 @@ class KafkaSettings(Document):
 
 
 def pack(document: Document) -> str:
-    """One word of ASCII, which is all that a task takes along; a plan of 1,000 ranges has about 10 kB."""
+    """Return a document as one word of ASCII, all that a task takes along; a plan of 1,000 ranges has about 10 kB."""
     return base64.urlsafe_b64encode(gzip.compress(document.to_text().encode(), mtime=0)).decode()
 
 

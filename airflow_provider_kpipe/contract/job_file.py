@@ -1,4 +1,4 @@
-"""The file that carries a job and its secrets to the driver: for one user's eyes, and read once."""
+"""The file that carries a job and its secrets to the driver: readable by one user, and read once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_job(target: Path, job: Job, kafka: KafkaSettings) -> Path:
 
 
 def take_job(file: Path) -> tuple[str, str]:
-    """The packed job and the packed settings. Nobody else finds the file after this."""
+    """Return the packed job and the packed settings, and remove the file, so that no other process finds it."""
     try:
         opened = file.open(encoding="ascii")
     except FileNotFoundError as error:

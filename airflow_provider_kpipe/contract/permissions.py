@@ -1,4 +1,4 @@
-"""What to say where a cluster does not let the connection's user do something."""
+"""The error text for a permission that the connection's user lacks on a cluster."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ REMEDY = f"see what it has to be allowed in {PAGE}, then run again"
 
 
 def forbidden(kind: str, name: str, said: str) -> str:
-    """Say that a `topic`, a `group` or a `transactional id` may not be used, and what to do about it."""
+    """Return the error text for a `topic`, `group` or `transactional id` that the user may not use, with a remedy."""
     return f"the connection's user may not use the {kind} {name!r} ({said}): {REMEDY}"

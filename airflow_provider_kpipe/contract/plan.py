@@ -1,4 +1,4 @@
-"""The plan: all ranges of one run, frozen, with what they were resolved against."""
+"""The plan: all ranges of one run, frozen, with the facts that they were resolved against."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class Plan(Document):
     group: str
     """The group that the checkpoint commits to."""
     working_group: str
-    """The group that the run's progress, its writers and requests to stop are named after. A run that does not start
-    where the group stands has one of its own, also where it is published."""
+    """The group after which the run's progress, its writers and its stop requests are named. A run that does not
+    continue the pipeline's group has a working group of its own, even if it is published."""
     topic: str
     topic_id: str
     isolation_level: IsolationLevel
     continues_group: bool
-    """Whether the ranges begin where the group stands: only then may a later plan go on from their progress."""
+    """True if the ranges begin at the group's position: only then may a later plan resume from their progress."""
     dry_run: bool
     created_at: str
     topic_partitions: int
-    """How many partitions the topic has, planned or not."""
+    """The number of partitions of the topic, planned or not."""
     ranges: tuple[PartitionRange, ...]
     metadata_bytes: int = METADATA_BYTES
-    """How much the broker takes beside an offset."""
+    """The size of the metadata that the broker accepts beside an offset."""
     owner: str = ""
-    """The pipeline as `KafkaPipeline.owner` tells it from others: its offsets are no other pipeline's to move."""
+    """The pipeline, as `KafkaPipeline.owner` identifies it: only this pipeline may move its offsets."""
 
     def __post_init__(self) -> None:
         if size_of(self.run_key) > KEY_BYTES:
@@ -53,25 +53,25 @@ class Plan(Document):
 
     @property
     def is_published(self) -> bool:
-        """Whether a group is moved that others go on from, by a run that does not start where it stands."""
+        """True if the run moves a group that other runs resume from, though it does not continue that group itself."""
         return self.group != self.working_group
 
     def progress_group(self, slot: int = 0) -> str:
         return progress_group_of(self.working_group, slot)
 
     def transactional_id(self, partition: int, slot: int = 0) -> str:
-        """Stable across attempts and runs: this, and not the consumer group, fences a predecessor."""
+        """Return the id, stable across attempts and runs, that fences a predecessor; the consumer group does not."""
         return writer_id_of(self.working_group, self.topic, partition, slot)
 
     @property
     def transactional_ids(self) -> tuple[str, ...]:
-        """Of all ranges that hold something to read."""
+        """The transactional ids of all ranges that hold something to read."""
         pieces = (piece for each in self.pending for piece in each.pieces)
         return tuple(dict.fromkeys(self.transactional_id(each.partition, each.slot) for each in pieces))
 
     @property
     def blocks(self) -> tuple[tuple[PartitionRange, ...], ...]:
-        """The pending ranges in pieces, those with one writer together; the largest block first."""
+        """The pieces of the pending ranges, grouped by their writer; the largest block first."""
         blocks: dict[tuple[int, int], list[PartitionRange]] = {}
         for each in self.pending:
             for piece in each.pieces:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Read(Reader):
-    """The value from Avro, as it was written."""
+    """Reads the value from Avro, by the schema that it was written with."""
 
     def serde(self, client: SchemaRegistryClient) -> Any:
         from confluent_kafka.schema_registry.avro import AvroDeserializer
@@ -20,7 +20,7 @@ class Read(Reader):
 
 
 class Write(Writer):
-    """The value to Avro, by the newest schema of its subject or by that of a class derived from this one."""
+    """Writes the value to Avro, by the newest schema of its subject or by the `schema` of a derived class."""
 
     schema: ClassVar[str | None] = None
 
@@ -31,12 +31,12 @@ class Write(Writer):
 
 
 class ReadKey(Read):
-    """The key from Avro."""
+    """Reads the key from Avro."""
 
     part = "key"
 
 
 class WriteKey(Write):
-    """The key to Avro."""
+    """Writes the key to Avro."""
 
     part = "key"

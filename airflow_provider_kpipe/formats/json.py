@@ -1,6 +1,6 @@
 """Segments for JSON without a schema: bytes in UTF-8 become Python values, and back.
 
-A value or key of None passes as it is. JSON's `null` is read as None too, and so written as a tombstone.
+A value or key of None passes as it is. JSON's `null` is read as None too, and is then written as a tombstone.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-# Made once: `json.dumps` makes an encoder for each call that does not take all defaults. What holds itself is found
-# without `check_circular`, too, where Python's recursion ends.
+# Made once: `json.dumps` makes an encoder for each call with an argument other than the default. Even without
+# `check_circular`, a value that contains itself fails, at Python's recursion limit.
 _decode = JSONDecoder(parse_constant=_refuse).decode
 _encode = JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def read(record: Record) -> Record:
-    """The value from JSON."""
+    """Read the value from JSON."""
     if record.value is not None:
         record.value = _decode(str(record.value, "utf-8"))
     return record
 
 
 def write(record: Record) -> Record:
-    """The value to compact JSON."""
+    """Write the value as compact JSON."""
     if record.value is not None:
         record.value = _encode(record.value).encode()
     return record
 
 
 def read_key(record: Record) -> Record:
-    """The key from JSON."""
+    """Read the key from JSON."""
     if record.key is not None:
         record.key = _decode(str(record.key, "utf-8"))
     return record
 
 
 def write_key(record: Record) -> Record:
-    """The key to compact JSON."""
+    """Write the key as compact JSON."""
     if record.key is not None:
         record.key = _encode(record.key).encode()
     return record

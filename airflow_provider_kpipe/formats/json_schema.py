@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Read(Reader):
-    """The value from JSON, checked against the schema it was written with."""
+    """Reads the value from JSON, and checks it against the schema that it was written with."""
 
     def serde(self, client: SchemaRegistryClient) -> Any:
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer
@@ -21,7 +21,7 @@ class Read(Reader):
 
 
 class Write(Writer):
-    """The value to JSON, by the newest schema of its subject or by that of a class derived from this one."""
+    """Writes the value to JSON, by the newest schema of its subject or by the `schema` of a derived class."""
 
     schema: ClassVar[str | None] = None
 
@@ -32,12 +32,12 @@ class Write(Writer):
 
 
 class ReadKey(Read):
-    """The key from JSON."""
+    """Reads the key from JSON."""
 
     part = "key"
 
 
 class WriteKey(Write):
-    """The key to JSON."""
+    """Writes the key to JSON."""
 
     part = "key"

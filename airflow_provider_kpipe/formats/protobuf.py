@@ -1,6 +1,6 @@
 """Segments for Protobuf with a schema registry: bytes become messages, and back.
 
-A class of yours, derived from one of these, names the message: `message_type = Order`.
+Derive a class from one of these, and name the message in it: `message_type = Order`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Read(Reader):
-    """The value from Protobuf."""
+    """Reads the value from Protobuf."""
 
     message_type: ClassVar[Any] = None
 
@@ -26,7 +26,7 @@ class Read(Reader):
 
 
 class Write(Writer):
-    """The value to Protobuf, by the newest schema of its subject, or by the message's own if it may be registered."""
+    """Writes the value to Protobuf, by its subject's newest schema, or with `auto_register` by its own."""
 
     message_type: ClassVar[Any] = None
 
@@ -38,13 +38,13 @@ class Write(Writer):
 
 
 class ReadKey(Read):
-    """The key from Protobuf."""
+    """Reads the key from Protobuf."""
 
     part = "key"
 
 
 class WriteKey(Write):
-    """The key to Protobuf."""
+    """Writes the key to Protobuf."""
 
     part = "key"
 

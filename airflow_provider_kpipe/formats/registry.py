@@ -1,6 +1,6 @@
-"""What all formats with a schema registry share: a segment's part of a record, and whose fault an error is.
+"""The base classes of all formats with a schema registry. They separate a record's faults from the registry's.
 
-Nothing here imports the registry's client before a segment opens: where DAGs are parsed, it need not be installed.
+This module imports the registry's client only when a segment opens: a machine that only parses DAGs works without it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["value", "key"]
 SubjectNames: TypeAlias = Literal["TOPIC", "RECORD", "TOPIC_RECORD"]
 
-# The client itself would wait for an answer forever.
+# By default, the client waits for an answer forever.
 TIMEOUT_SECONDS = 10.0
 _NUMBERS = frozenset(
     {"timeout", "cache.capacity", "cache.latest.ttl.sec", "max.retries", "retries.wait.ms", "retries.max.wait.ms"}
 )
-# What a registry says of a schema that it does not have, and the client's in-memory one with it.
+# The codes of a registry for a schema that it does not have; the client's in-memory registry uses them too.
 _UNKNOWN_SCHEMA = frozenset({40400, 40401, 40402, 40403})
 
 
@@ -53,14 +53,14 @@ class RegistrySegment(ABC):
 
     @abstractmethod
     def serde(self, client: SchemaRegistryClient) -> Any:
-        """The serializer or deserializer."""
+        """Make the serializer or deserializer."""
 
     def close(self) -> None:
         self._client.close()
 
 
 class Reader(RegistrySegment):
-    """Reads bytes with a schema's id in front. It needs to be told nothing: the id says how they were written."""
+    """Reads bytes with a schema's id in front. It needs no settings: the id names the schema of the bytes."""
 
     end = "source"
 
@@ -79,7 +79,7 @@ class Reader(RegistrySegment):
                 raise
             raise StopPartitionError(_not_answered(error, self.end)) from error
         setattr(record, self.part, read)
-        # An id may stand in a header instead; it belongs to the bytes that are gone now.
+        # A header may hold the id instead; it belongs to the bytes, which are replaced now.
         name = self._id_header
         if any(header[0] == name for header in record.headers):
             record.headers = [header for header in record.headers if header[0] != name]
@@ -92,7 +92,7 @@ class Writer(RegistrySegment):
     end = "destination"
 
     auto_register: ClassVar[bool] = False
-    """Whether the segment may register its schema; otherwise it has to be registered by then."""
+    """True lets the segment register its schema; otherwise the schema has to be registered already."""
 
     def process(self, record: Record) -> Record:
         found = getattr(record, self.part)
@@ -108,7 +108,7 @@ class Writer(RegistrySegment):
         return record
 
     def settings(self, has_schema: bool) -> dict[str, Any]:
-        """The serializer's own settings."""
+        """Return the serializer's own settings."""
         if not has_schema and (self.auto_register or self.subject_names != "TOPIC"):
             name = "auto_register" if self.auto_register else "subject_names"
             raise ValueError(f"{type(self).__name__} sets {name}, which needs a schema: set `schema` too")
@@ -127,7 +127,7 @@ class Writer(RegistrySegment):
 
 
 def client_settings(settings: Mapping[str, str], end: str) -> dict[str, Any]:
-    """What the client takes, with numbers as numbers."""
+    """Return the settings as the client takes them, with numbers as numbers."""
     if not settings.get("url"):
         raise ValueError(
             f'no schema registry is named: add "schema.registry.url" to the extra of the Airflow connection of the '
@@ -150,13 +150,13 @@ def _is_unknown_schema(error: Exception) -> bool:
 
 
 def _id_in_header(headers: Any, name: str) -> bytes | None:
-    """What the first header of this name holds: the client then looks for no id in front of the payload."""
+    """Return the first header of this name. If there is one, the client ignores an id in front of the payload."""
     found: bytes | None = next((value for header, value in headers if header == name), None)
     return found
 
 
 def _is_no_id(data: bytes) -> bool:
-    """Whether what stands where the id should is larger than any: a registry may then say what it likes."""
+    """Tell whether the number in the place of the id is too large for one: a registry may answer anything then."""
     return data[0] == 0 and data[1] > 127
 
 

@@ -1,1 +1,1 @@
-"""Forms: what a person fills in when starting a DAG run, checked field by field."""
+"""Forms that a user fills in to start a DAG run, checked field by field."""

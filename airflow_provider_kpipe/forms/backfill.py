@@ -1,4 +1,4 @@
-"""A backfill as a person asks for it in a form, checked field by field."""
+"""A backfill as a user asks for it in a form, checked field by field."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BackfillRequest:
 
 
 def check_start(start: Mapping[str, Any]) -> None:
-    """Refuse values of a form, as it is before anyone fills it in, that no run could take."""
+    """Refuse default values of a form that no run could accept."""
     for name in ("window_start", "window_end"):
         if start.get(name) not in EMPTY:
             moment(name, start[name])

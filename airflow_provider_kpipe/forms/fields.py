@@ -1,4 +1,4 @@
-"""Fields that forms have in common. Airflow checks neither dates nor offsets: we do, in words for people."""
+"""Fields that forms have in common. Airflow checks neither dates nor offsets: these do, with messages for users."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class FormError(ValueError):
-    """What was filled in makes no sense; the message is for the person who filled it in."""
+    """A form holds an invalid value; the message is for the user who filled it in."""
 
 
 def refuse_unknown(form: Mapping[str, Any], fields: tuple[str, ...]) -> None:
@@ -35,7 +35,7 @@ def moment(name: str, value: Any) -> At:
 
 
 def offset_range(form: Mapping[str, Any]) -> tuple[Explicit | None, Explicit | None]:
-    """start_offsets and end_offsets; None for what is not filled in."""
+    """Return start_offsets and end_offsets; None for a field that is left empty."""
     start, end = (
         None if form.get(name) in EMPTY else offset_per_partition(name, form[name])
         for name in ("start_offsets", "end_offsets")
@@ -66,7 +66,7 @@ def offset_per_partition(name: str, value: Any) -> Explicit:
 
 
 def each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """For json.loads, which by itself keeps the last of a name's values without a word."""
+    """Refuse a name that occurs twice. For json.loads, which would silently keep the last value."""
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
@@ -82,7 +82,7 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 
 def number_from_one(name: str, value: Any) -> int | None:
-    """None for a limit that is not filled in."""
+    """Return a whole number from 1, or None for a field that is left empty."""
     if value in EMPTY:
         return None
     if isinstance(value, (bool, float)) or not str(value).isdecimal() or int(value) < 1:

@@ -1,4 +1,4 @@
-"""What a person filled in when starting a DAG run, and what the author of the DAG lets them fill in."""
+"""The params of a DAG run as a user filled them in, and the fields that the author of the DAG offers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _VALUES = (str, int, float, list, dict)
 
 
 def filled_in(params: Mapping[str, Any], declared: Collection[str], fields: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a form among the params of a run; the DAG may have declared others, and fewer of ours."""
+    """Return a form's fields among a run's params; the DAG may have declared others, and not all of the form's."""
     known = [name for name in fields if name in declared]
-    # Airflow adds whatever the run's conf holds; the operator's own params are those that were declared.
+    # Airflow adds everything in the run's conf; the operator's own params are the declared ones.
     undeclared = sorted(set(params) - set(declared))
     if undeclared:
         raise FormError(
@@ -26,14 +26,14 @@ def filled_in(params: Mapping[str, Any], declared: Collection[str], fields: tupl
 
 
 def start_of_form(params: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """What the params of a DAG say before anyone fills them in; one without a default says nothing."""
+    """Return the defaults of a form's params, before a user fills them in; leave out params without a default."""
     start = {name: param.value for name, param in params.items() if name in fields}
-    # Where there is no default, Airflow has a mark of its own in its place.
+    # If there is no default, Airflow has a marker object in its place.
     return {name: value for name, value in start.items() if value is None or isinstance(value, _VALUES)}
 
 
 def with_fixed(form: dict[str, Param], fixed: Mapping[str, Any] | None) -> dict[str, Param]:
-    """The form with fields that nobody can change: Airflow hides each, and refuses a run that says something else."""
+    """Return the form with fields fixed to a value: Airflow hides each, and refuses a run with another value."""
     if fixed is not None and not isinstance(fixed, Mapping):
         raise FormError(f"fixed={fixed!r}: use a dictionary of fields and their values, such as {{'dry_run': True}}.")
     refuse_unknown(fixed or {}, tuple(form))

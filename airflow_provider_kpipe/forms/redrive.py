@@ -1,4 +1,4 @@
-"""A redrive as a person asks for it in a form, checked field by field."""
+"""A redrive as a user asks for it in a form, checked field by field."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RECORD = re.compile(r"([A-Za-z0-9._-]+)[-:/]([0-9]{1,10})[-:/]([0-9]{1,19})")
 
 @dataclass(frozen=True, slots=True)
 class RedriveRequest:
-    """Which dead letters, from which range of their topic, and what to do with them."""
+    """The dead letters to choose, the range of their topic, and the way to redrive them."""
 
     selection: Selection
     start: OffsetLimit
@@ -59,7 +59,7 @@ class RedriveRequest:
         max_attempts: int | None,
         each_letter: bool = False,
     ) -> RedriveRequest:
-        """What the form does not ask for is as the DAG says: all that is given beside it."""
+        """Read a request from a form; the other arguments, from the DAG, apply to fields that the form does not set."""
         refuse_unknown(form, FIELDS)
         start, end = offset_range(form)
         if "max_attempts" in form:
@@ -76,9 +76,9 @@ class RedriveRequest:
 
 
 def check_start(start: Mapping[str, Any], **operator: Any) -> None:
-    """Whether a form that starts like this leaves what an operator says as it is, while nobody fills anything in.
+    """Raise if the defaults of a form are invalid, or would override an argument of the operator.
 
-    :param operator: `target`, `max_attempts` and `each_letter`; None where it says nothing
+    :param operator: `target`, `max_attempts` and `each_letter`; None for one that is not given
     """
     said = {name: value for name, value in operator.items() if value is not None}
     for name, value in (*said.items(), *start.items()):
@@ -98,7 +98,7 @@ def check_start(start: Mapping[str, Any], **operator: Any) -> None:
 
 
 def _check_value(name: str, value: Any) -> None:
-    """Refuse what no run could take: it would fail each run that fills in nothing else."""
+    """Refuse a value that no run could accept: it would fail each run that leaves it as it is."""
     match name:
         case "occurred_from" | "occurred_until":
             _moment(name, value)

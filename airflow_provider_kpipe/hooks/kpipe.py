@@ -1,4 +1,4 @@
-"""From the id of an Airflow connection to librdkafka settings."""
+"""Turns the id of an Airflow connection into librdkafka settings."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class KpipeHook(BaseHook):
         self.kafka_conn_id = kafka_conn_id
 
     def get_conn(self) -> dict[str, str]:
-        """Settings for a client; secrets in them are masked in every log from here on."""
+        """Return the settings for a client; from here on, Airflow masks their secrets in every log."""
         try:
             return self._settings_of(self.get_connection(self.kafka_conn_id))
         except AirflowNotFoundException as error:
             raise self._missing() from error
 
     async def aget_conn(self) -> dict[str, str]:
-        """The same from within a trigger."""
+        """Return the same settings from within a trigger."""
         try:
             return self._settings_of(await self.aget_connection(self.kafka_conn_id))
         except AirflowNotFoundException as error:
             raise self._missing() from error
 
     def get_registry(self) -> dict[str, str]:
-        """Settings of the schema registry that the connection names, masked in the same way; empty if it has none."""
+        """Return the settings of the connection's schema registry, masked in the same way; empty if it names none."""
         try:
             connection = self.get_connection(self.kafka_conn_id)
         except AirflowNotFoundException as error:

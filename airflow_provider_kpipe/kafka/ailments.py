@@ -1,4 +1,4 @@
-"""What ails the connections of clients: they say it beside the call that waits, which just times out."""
+"""Causes of failing connections: clients report them beside the call that waits, which just times out."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _THREAD = re.compile(r"^\[thrd:.*?\]: ")
 
 
 class _Ailment(NamedTuple):
-    """One cause, by what a client says of it: one of some codes, and words."""
+    """One cause, recognized by one of some codes and by the words with which a client reports it."""
 
     codes: frozenset[int]
     words: re.Pattern[str]
     remedy: str | None
     is_final: bool = False
-    """No broker that is up does anything else for the same settings a while later."""
+    """True if waiting does not help: a broker that is up answers the same settings in the same way later."""
     is_of_address: bool = False
-    """Nobody answers at the address as the connection asks: a mistake in it, or a matter of time."""
+    """True if no broker answers at the address as the connection asks: a mistake in it, or a matter of time."""
 
 
 _AUTHENTICATION = frozenset({KafkaError._AUTHENTICATION})
@@ -31,10 +31,10 @@ _SSL = frozenset({KafkaError._SSL})
 _RESOLVE = frozenset({KafkaError._RESOLVE})
 _TRANSPORT = frozenset({KafkaError._TRANSPORT})
 _ANYTHING = re.compile("")
-# The first that fits is what it is, and the first of several is the one to mend, of final ones if there are some.
+# The first entry that fits an error is its cause. Of several causes, fix the first one, a final one before others.
 _AILMENTS = (
     _Ailment(
-        # Of the first step of a login the client says the one, of the last the other.
+        # The client reports the first step of a login with one of these codes, and the last step with the other.
         _AUTHENTICATION | _TRANSPORT,
         re.compile("SASL .*failed: Local: (Broker transport failure|Timed out)"),
         "the broker was gone before it answered the login: see that it stays up, and what stands in front of it",
@@ -62,7 +62,7 @@ _AILMENTS = (
     ),
     _Ailment(
         _TRANSPORT | _SSL,
-        # It hangs up, or answers in the open.
+        # The listener hangs up, or answers without encryption.
         re.compile("Disconnected.* in state SSL_HANDSHAKE|wrong version number"),
         "the listener speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext, or name "
         "another listener in bootstrap.servers",
@@ -83,7 +83,7 @@ _AILMENTS = (
     ),
     _Ailment(
         _TRANSPORT,
-        # A proxy resets it if it finds no broker.
+        # A proxy resets the connection if it finds no broker.
         re.compile("Connection refused|Connect to .* failed: Connection reset"),
         "nobody listens there: see that the cluster is up, and that host and port in bootstrap.servers of the "
         "connection are right",
@@ -108,7 +108,7 @@ _AILMENTS = (
 
 
 class Ailments:
-    """The last word on each ailment since the last answer. Takes the place of clients' loggers, and of `error_cb`."""
+    """The last report of each cause since a question was asked. Takes the place of clients' loggers and `error_cb`."""
 
     def __init__(self) -> None:
         self._said: dict[_Ailment, str] = {}
@@ -117,44 +117,44 @@ class Ailments:
         self._log = ClientLog()
 
     def note(self, error: KafkaError) -> None:
-        """Is called from within a client's poll."""
+        """Take an error. A client calls this from within its poll."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._is_all_down = bool(self._said)
         else:
             self._note(error.code(), error.str())
 
     def log(self, level: int, form: str, facility: str, client: str, text: str) -> None:
-        """Is called from within a client's poll; that a broker hangs up is a line at info, and nothing else."""
+        """Take a log line. A client calls this from within its poll; it reports a hang-up only as a line at info."""
         if level >= logging.ERROR:
             self._log.log(level, form, facility, client, text)
-        # Where a broker has answered, it hangs up on who has been idle, or as it goes down.
+        # A broker that has answered before hangs up on idle clients, or as it goes down.
         elif facility == "FAIL" and not self._has_answered:
             self._note(KafkaError._TRANSPORT, _THREAD.sub("", text))
 
     def forget(self) -> None:
-        """Begin anew: a question is asked."""
+        """Forget all causes, since a new question is asked."""
         self._said.clear()
         self._is_all_down = False
 
     def answered(self) -> None:
-        """Remember that the connection works: nothing is wrong with its address."""
+        """Remember that the connection works: its address is right."""
         self._has_answered = True
 
     @property
     def are_final(self) -> bool:
-        """Whether every broker has refused the settings, or is not there, and one has refused them."""
+        """True if every broker has rejected the settings or is not there, and at least one has rejected them."""
         return self._is_all_down and any(each.is_final for each in self._said)
 
     @property
     def mean_nobody_answers(self) -> bool:
-        """Whether nobody answers at any address as the connection asks, and nobody has before."""
+        """True if no broker answers at any address as the connection asks, and none has answered before."""
         if not self._said or not self._is_all_down or self._has_answered:
             return False
         return all(each.is_of_address for each in self._said)
 
     @property
     def remedy(self) -> str | None:
-        # What no broker takes is to be mended, whatever else passes.
+        # A final cause has to be fixed, whatever else passes by itself.
         said = sorted((each for each in _AILMENTS if each in self._said), key=lambda each: not each.is_final)
         return said[0].remedy if said else None
 

@@ -1,4 +1,4 @@
-"""Reads one range of a topic into this process, for what is small enough to be looked at here."""
+"""Reads one range of a topic into this process, for ranges that are small enough."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STALL_SECONDS = 60.0
 
 
 def read_range(settings: Mapping[str, str], topic: str, planned: PartitionRange) -> Iterator[Message]:
-    """Committed records, in order. The end is found by position: markers and compacted records leave holes."""
+    """Yield the committed records in order. Positions show the end, since markers and compaction leave holes."""
     if not len(planned):
         return
     cluster = Cluster({"fetch.wait.max.ms": "50", **settings}, answer_seconds=STALL_SECONDS)
     consumer = cluster.open_consumer(
         {
-            # It never joins the group, and stores nothing in it. Only redrives read like this: the name is one of
-            # theirs, because the connection's user has to be allowed to look for the group's coordinator.
+            # The consumer never joins the group, and stores nothing in it. Only redrives read like this, so the name
+            # is one of theirs: the connection's user needs the permission to look for the group's coordinator.
             "group.id": READER_GROUP,
             "isolation.level": "read_committed",
             "enable.auto.commit": False,

@@ -1,4 +1,4 @@
-"""Calls that librdkafka gives no bound: they get one here, and are left to themselves beyond it."""
+"""Time bounds for calls that have none in librdkafka; a call that exceeds its bound is left to itself."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ CLOSE_SECONDS = 5.0
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """Make a call that may never come back, such as a commit whose coordinator is gone.
+    """Make a call that may never return, such as a commit whose coordinator is gone.
 
-    It is made in a thread of its own. A call that is late raises what librdkafka raises where it knows a bound; the
-    thread goes on until the call ends, or the process does.
+    The call runs in a thread of its own. If it is late, this raises the error that librdkafka raises at its own bounds;
+    the thread goes on until the call or the process ends.
     """
     return result_within(seconds, _begun(call))
 
 
 def result_within(seconds: float, answer: Future[T]) -> T:
-    """The result of a future, which an admin client that waits for a leader never completes."""
+    """Return the result of a future within a bound: an admin client that waits for a leader never completes it."""
     try:
         return answer.result(max(0.0, seconds))
     except TooLateError:
@@ -34,8 +34,7 @@ def result_within(seconds: float, answer: Future[T]) -> T:
 
 
 def let_go(*clients: Consumer | Producer) -> None:
-    """Close clients, all at once; one that waits for an answer to a commit, or to abort a transaction, is left after a
-    while."""
+    """Close clients, all at once, for at most `CLOSE_SECONDS`: one may wait for an answer to a commit or an abort."""
     until = time.monotonic() + CLOSE_SECONDS
     for closing in [_begun(client.close) for client in clients]:
         try:

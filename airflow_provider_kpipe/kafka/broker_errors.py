@@ -1,4 +1,4 @@
-"""What an error of a broker, or of a client, means, and what to do about it."""
+"""The meaning of an error of a broker or of a client, and its remedy."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from airflow_provider_kpipe.exceptions import (
 )
 from airflow_provider_kpipe.kafka.ailments import Ailments
 
-# What Kafka's own clients try again (its RetriableException), and what librdkafka says while it does. A topic that is
-# unknown is not among them: most often, its name is misspelt.
+# Errors that Kafka's own clients retry (RetriableException), and those that librdkafka reports while it retries. An
+# unknown topic is not among them: most often, its name is misspelt.
 _PASSING = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -29,7 +29,7 @@ _PASSING = frozenset(
         KafkaError._RESOLVE,
         KafkaError._WAIT_COORD,
         KafkaError._WAIT_CACHE,
-        # No broker leads a partition just now, and a client has looked for one.
+        # A client has looked for the leader of a partition that has none just now.
         KafkaError._NOENT,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -78,7 +78,7 @@ _REMEDIES = {
 
 
 def passes(error: KafkaError) -> bool:
-    """Whether it may be gone by itself in a while."""
+    """Tell whether the error may pass by itself in a while."""
     return error.code() in _PASSING
 
 
@@ -90,7 +90,7 @@ def remedy(error: KafkaError) -> str:
 
 @contextmanager
 def needing(**names: str) -> Iterator[None]:
-    """A call that needs the permission to use a `topic`, a `group` or a `transactional_id`."""
+    """Raise ForbiddenError for a call without the permission to use a `topic`, a `group` or a `transactional_id`."""
     try:
         yield
     except KafkaException as failure:
@@ -102,7 +102,7 @@ def needing(**names: str) -> Iterator[None]:
 
 
 def failure_of(error: KafkaError, ailments: Ailments, about: str, address: str) -> KpipeError:
-    """What to raise for an error that came for an answer; `ailments` are what the client has said meanwhile."""
+    """Return the exception for an error instead of an answer; `ailments` is what the client has reported meanwhile."""
     if not passes(error):
         kind = ForbiddenError if error.code() in _FORBIDDEN else KpipeError
         return kind(f"the Kafka cluster at {address} gives no answer {about} ({error.str()}): {remedy(error)}")

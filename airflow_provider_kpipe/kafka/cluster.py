@@ -1,4 +1,4 @@
-"""A Kafka cluster as Airflow's side asks it: every question has a bound, and an error names its cause."""
+"""A Kafka cluster as Airflow's side asks it: every question has a time bound, and every error names its cause."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ LOOK_SECONDS = 0.1
 
 
 class Cluster:
-    """Owns its clients, and what they say of their connections. A context manager: it lets them go at the end.
+    """Owns its clients, and their reports on their connections. A context manager: it closes them at the end.
 
-    A question gets its answer within `answer_seconds`, or an error. What passes by itself, such as the move of a
-    leader, is asked again until then.
+    A question gets its answer, or an error, within `answer_seconds`. Until then it is repeated after an error that
+    passes by itself, such as the move of a leader.
     """
 
     def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
@@ -55,10 +55,10 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Drop what is open; the next question opens it again."""
+        """Close all clients; the next question opens them again."""
         let_go(*self._consumers.values())
         self._consumers.clear()
-        # An admin client has no close: nobody must hold it any longer.
+        # An admin client has no close(): it ends when no reference to it is left.
         self._admin = None
 
     @property
@@ -71,12 +71,12 @@ class Cluster:
         about: str,
         answer_seconds: float | None = None,
     ) -> dict[K, T]:
-        """Ask with an admin client and the seconds that are left; all the answers, or the first error."""
+        """Ask with an admin client and the seconds that are left; return all the answers, or raise the first error."""
         longest = self.answer_seconds if answer_seconds is None else answer_seconds
         return self._ask(lambda seconds: self._answer(question, seconds), self._forget_admin, about, longest)
 
     def ask_as(self, group: str, question: Callable[[Consumer, float], T], about: str) -> T:
-        """Ask with a consumer that has the name of a group and never joins it, and the seconds that are left."""
+        """Ask with a consumer that has a group's name but never joins the group, and the seconds that are left."""
         return self._ask(
             lambda seconds: question(self._consumer(group), seconds),
             lambda: self.forget(group),
@@ -85,21 +85,21 @@ class Cluster:
         )
 
     def forget(self, group: str) -> None:
-        """Let the consumer of a group go."""
+        """Close the consumer of a group."""
         consumer = self._consumers.pop(group, None)
         if consumer is not None:
             let_go(consumer)
 
     def open_consumer(self, settings: Mapping[str, Any]) -> Consumer:
-        """Make a consumer that the caller lets go."""
+        """Make a consumer that the caller has to close."""
         return self._made(Consumer, {**self._settings, **settings})
 
     def note_answer(self) -> None:
-        """Remember an answer to a consumer that the caller has asked: nothing is wrong with the address."""
+        """Remember that a consumer of the caller's got an answer: the address is right."""
         self._ailments.answered()
 
     def failure(self, error: KafkaError, about: str) -> KpipeError:
-        """The error to raise, named after what the clients have said of their connections."""
+        """Return the exception to raise, by what the clients have reported of their connections."""
         return failure_of(error, self._ailments, about, self.address)
 
     def _ask(self, question: Callable[[float], T], forget: Callable[[], None], about: str, answer_seconds: float) -> T:
@@ -112,9 +112,9 @@ class Cluster:
                 return answer
             except KafkaException as failure:
                 error: KafkaError = failure.args[0]
-                # Its frames would hold the clients open, in a circle with the futures that hold it.
+                # The traceback's frames would keep the clients open, in a cycle with the futures that hold the error.
                 failure.with_traceback(None)
-            # A client that knows a leader of before sticks to it, whatever it is told, and says what ails it once.
+            # A client that knows an earlier leader sticks to it, whatever brokers answer, and reports a cause once.
             forget()
             if not passes(error) or self._ailments.are_final or time.monotonic() + pause >= until:
                 raise self.failure(error, about) from KafkaException(error)
@@ -123,7 +123,7 @@ class Cluster:
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _answer(self, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], seconds: float) -> dict[K, T]:
-        """Wait for as long as there is hope: a client goes on asking a broker that does not let it in."""
+        """Wait for the answers until a cause is final: the client itself goes on asking a broker that rejects it."""
         if self._admin is None:
             self._admin = self._made(AdminClient, self._settings)
         admin, until = self._admin, time.monotonic() + seconds
@@ -154,5 +154,5 @@ class Cluster:
 
 
 def _failed_first(futures: Mapping[K, Future[T]]) -> list[tuple[K, Future[T]]]:
-    """What one of them says is worth more than that another has not answered yet."""
+    """Sort failed futures first: an error is worth more than the absence of another answer."""
     return sorted(futures.items(), key=lambda each: not (each[1].done() and each[1].exception() is not None))

@@ -1,4 +1,4 @@
-"""From an Airflow connection to librdkafka settings: allow-listed, so that a connection can only tune."""
+"""Turns an Airflow connection into librdkafka settings: allow-listed, so that a connection can only tune."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 from airflow_provider_kpipe.kafka.registry_connection import PREFIX
 
-# How to reach a cluster and prove who we are.
+# Settings for reaching a cluster and for logging in.
 _ACCESS = re.compile(
     r"bootstrap\.servers|metadata\.broker\.list|security\.protocol|client\.(id|rack|dns\.lookup)"
     r"|sasl\.(mechanisms?|username|password|kerberos\.(service\.name|principal|keytab|min\.time\.before\.relogin)|oauthbearer\..+)|enable\.sasl\.oauthbearer\.unsecure\.jwt"
     r"|ssl\.(ca|certificate|key|keystore|crl|endpoint|cipher|curves|sigalgs|providers)(\..+|)"
     r"|enable\.ssl\.certificate\.verification|https\.ca\.(location|pem)"
 )
-# What changes how fast or how patient a client is, and never what it does to records and offsets.
+# Settings that change how fast or how patient a client is, and never its effect on records and offsets.
 _TUNING = re.compile(
     r"socket\..+|broker\.(address\.(ttl|family))|reconnect\.backoff\..+|retry\.backoff\..+|connections\.max\.idle\.ms"
     r"|enable\.sparse\.connections"
@@ -26,7 +26,7 @@ _TUNING = re.compile(
     r"|linger\.ms|queue\.buffering\..+|batch\.(num\.messages|size)|sticky\.partitioning\.linger\.ms|compression\.level"
     r"|request\.timeout\.ms|message\.timeout\.ms|delivery\.timeout\.ms|log_level"
 )
-# Commonly set in connections that other Kafka operators use too. Here the pipeline decides them.
+# Settings that are common in connections for other Kafka operators. Here the pipeline decides them.
 _DECIDED_BY_PIPELINE = frozenset(
     {
         "group.id",
@@ -61,7 +61,7 @@ def client_settings(
     password: str | None,
     extra: Mapping[str, Any],
 ) -> dict[str, str]:
-    """Settings for a client; what the pipeline decides is left out, and what we do not know is refused."""
+    """Return settings for a client without those that the pipeline decides; raise for an unknown setting."""
     settings: dict[str, str] = {}
     if host:
         settings["bootstrap.servers"] = f"{host}:{port}" if port and ":" not in host else host
@@ -92,5 +92,5 @@ def client_settings(
 
 
 def secrets_of(settings: Mapping[str, str]) -> list[str]:
-    """Values that must never be shown."""
+    """Return the values that must never be shown."""
     return [value for name, value in settings.items() if value and _SECRET.search(name)]

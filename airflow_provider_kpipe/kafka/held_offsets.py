@@ -1,4 +1,4 @@
-"""Reads what a group holds, as a consumer that never joins it."""
+"""Reads the offsets that a group holds, as a consumer that never joins it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NOT_FOUND_YET = (KafkaError._TIMED_OUT, KafkaError._WAIT_COORD)
 
 
 def held_offsets(consumer: Consumer, asked: Sequence[TopicPartition], seconds: float) -> list[TopicPartition]:
-    """Read the offsets of the consumer's group; an error of a partition is raised as one of all.
+    """Read the offsets of the consumer's group; raise the error of a partition as that of the whole call.
 
-    A client that may not find the group's coordinator goes on asking, and says so only beside: it is asked for longer
-    and longer, and listened to in between.
+    A client without the permission to find the group's coordinator goes on asking, and reports the error only in its
+    poll. So this waits for the answer for longer and longer, and polls in between.
     """
     until, wait = time.monotonic() + seconds, FIRST_WAIT_SECONDS
     while True:

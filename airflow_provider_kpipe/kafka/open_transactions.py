@@ -1,4 +1,4 @@
-"""Names the transaction that keeps a group from being read: to whoever reads, the broker just does not answer."""
+"""Names the transaction that keeps a group from being read: a reader only sees that the broker does not answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMING_SECONDS = 5.0
 def name_what_holds_up(
     cluster: Cluster, group: str, topic: str, partitions: Collection[int], failure: KafkaUnavailableError
 ) -> None:
-    """Raise for a group that was not read in time, if offsets in it are being committed; otherwise leave it at that."""
+    """Raise HeldUpError for a group that was not read in time, if its offsets are being committed; else just return."""
     cause = failure.__cause__
     if not (isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._TIMED_OUT):
         return
@@ -36,7 +36,7 @@ def name_what_holds_up(
 
 
 def being_committed(cluster: Cluster, group: str, topic: str, partitions: Collection[int]) -> list[int]:
-    """Say of which partitions an offset of the group is part of an open transaction."""
+    """Return the partitions in which an offset of the group is part of an open transaction."""
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
     answer = cluster.ask_admin(
         lambda admin, seconds: admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=seconds),
@@ -48,7 +48,7 @@ def being_committed(cluster: Cluster, group: str, topic: str, partitions: Collec
 
 
 def _is_coordinated(cluster: Cluster, group: str) -> bool:
-    """A client that asks for the offsets of a group whose coordinator is gone may crash its process."""
+    """Tell whether the group's coordinator is there: else a client that asks for offsets may crash its process."""
     try:
         cluster.ask_admin(
             lambda admin, seconds: admin.describe_consumer_groups([group], request_timeout=seconds),
@@ -56,6 +56,6 @@ def _is_coordinated(cluster: Cluster, group: str) -> bool:
             NAMING_SECONDS,
         )
     except KpipeError as error:
-        # One that is not there yet, or may not be described, has a coordinator.
+        # A group that does not exist yet, or that the user may not describe, has a coordinator.
         return not error.retriable
     return True

@@ -1,4 +1,4 @@
-"""Where things stand on a cluster: ends of logs, moments, committed and stored offsets, topic ids."""
+"""Positions on a cluster: ends of logs, moments, committed and stored offsets, topic ids."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ISOLATION = {
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as it is now; its id changes when it is deleted and made anew."""
+    """A topic as it is now; its id changes when it is deleted and re-created."""
 
     name: str
     id: str
@@ -70,22 +70,22 @@ class GroupOffset:
     metadata: str | None
     leader_epoch: int = NO_EPOCH
     where: str = field(default="", compare=False)
-    """Whose offset it is, for an error."""
+    """The partition and the group of the offset, for an error."""
 
     @property
     def held(self) -> Held:
-        """As what a checkpoint has committed, or somebody else."""
+        """The offset as a checkpoint, or another tool, has committed it."""
         return Held.of(self.offset, self.metadata, self.leader_epoch, self.where)
 
     @property
     def stored(self) -> Stored | None:
-        """As what a run has stored, if it is that."""
+        """The offset as a run has stored it; None if no run has."""
         progress = StoredProgress.read_text(self.metadata, self.where)
         return None if progress is None else Stored(self.offset, progress, leader_epoch=self.leader_epoch)
 
 
 class Positions:
-    """Reads from one cluster. A context manager: it keeps a client per group open inside the block."""
+    """Reads positions from one cluster. A context manager: it keeps a client per group open inside the block."""
 
     def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.cluster = Cluster(settings, answer_seconds=answer_seconds)
@@ -107,7 +107,7 @@ class Positions:
         return Topic(name, str(found.topic_id), tuple(sorted(each.id for each in found.partitions)))
 
     def check_topic(self, plan: Plan) -> Topic:
-        """Refuse a topic that is not the one planned against."""
+        """Return the topic of a plan; raise StalePlanError if it is not the one planned against."""
         found = self.topic(plan.topic)
         if found.id != plan.topic_id:
             raise StalePlanError(
@@ -130,13 +130,16 @@ class Positions:
         }
 
     def at(self, topic: Topic, timestamp_ms: int, isolation_level: str, ends: Mapping[int, int]) -> dict[int, int]:
-        """The first offset at or after a moment; where no record is that young, the end of the log."""
+        """Return the first offset at or after a moment; the end of the log if no record is that young."""
         found = self._list(topic.name, topic.partitions, OffsetSpec.for_timestamp(timestamp_ms), isolation_level)
         return {each: ends[each] if offset < 0 else offset for each, offset in found.items()}
 
     def group_offsets(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, GroupOffset]:
-        """What a group holds. Read as a consumer, which waits for a transaction that is just being committed;
-        the admin client would show the offset from before it."""
+        """Return the offsets that a group holds.
+
+        They are read as a consumer, which waits for a transaction that is just being committed; the admin client would
+        show the offset from before it.
+        """
         asked = [TopicPartition(topic, partition) for partition in partitions]
         try:
             answers = self.cluster.ask_as(
@@ -157,7 +160,7 @@ class Positions:
         }
 
     def progress(self, plan: Plan) -> list[PartitionProgress]:
-        """How far the run of a plan has come, in the order of its ranges."""
+        """Return how far the run of a plan has come, in the order of its ranges."""
         stored, reached = self._stored_by_slot(plan), committed_beyond(plan, self.checkpoints(plan))
         found = []
         for planned in plan.ranges:
@@ -172,7 +175,7 @@ class Positions:
         return found
 
     def checkpoints(self, plan: Plan) -> dict[int, list[Held]]:
-        """What the group that the run works in holds for the plan's partitions, and what checkpoints remember of it."""
+        """Return what the run's working group holds for the plan's partitions, and the last commits of checkpoints."""
         partitions = [each.partition for each in plan.ranges]
         groups = (plan.working_group, published_group_of(plan.working_group))
         found = [self.group_offsets(group, plan.topic, partitions) for group in groups]
@@ -186,7 +189,7 @@ class Positions:
         return {slot: self.stored(plan.progress_group(slot), plan.topic, those) for slot, those in partitions.items()}
 
     def stored(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, Stored]:
-        """What runs have stored in one of their groups."""
+        """Return what runs have stored in one of their groups."""
         held = self.group_offsets(group, topic, partitions)
         found = {partition: stored for partition, each in held.items() if (stored := each.stored) is not None}
         detailed = [partition for partition, each in found.items() if each.progress.is_detailed]
@@ -194,8 +197,7 @@ class Positions:
         return {**found, **{each: _detailed(found[each], details.get(each)) for each in detailed}}
 
     def stored_so_far(self, group: str, topic: str, partitions: Collection[int]) -> dict[int, Stored]:
-        """The same without waiting for a transaction that is open: what was stored before it. What cannot be read is
-        left out."""
+        """Return what was stored before any open transaction, without waiting for it; leave out the unreadable."""
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition) for partition in partitions])
         answer = self.cluster.ask_admin(
             lambda admin, seconds: admin.list_consumer_group_offsets([asked], request_timeout=seconds),
@@ -210,7 +212,7 @@ class Positions:
         return found
 
     def topics_of(self, group: str) -> set[str]:
-        """Topics for which a group holds an offset."""
+        """Return the topics for which a group holds an offset."""
         found = self.cluster.ask_admin(
             lambda admin, seconds: admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group)], request_timeout=seconds
@@ -220,7 +222,7 @@ class Positions:
         return {each.topic for each in found.topic_partitions or [] if each.offset >= 0}
 
     def members(self, group: str) -> list[str]:
-        """Client ids of the consumers that are in the group now."""
+        """Return the client ids and hosts of the consumers that are in the group now."""
         try:
             described = self.cluster.ask_admin(
                 lambda admin, seconds: admin.describe_consumer_groups([group], request_timeout=seconds),
@@ -234,7 +236,7 @@ class Positions:
         return [f"{member.client_id} on {member.host}" for member in described.members]
 
     def metadata_bytes(self, topic: Topic) -> int:
-        """How much the broker takes beside an offset; how much it takes by default, if this user may not know."""
+        """Return how many bytes the broker accepts beside an offset; its default if the user may not read the limit."""
 
         def question(admin: AdminClient, seconds: float) -> Mapping[ConfigResource, Future[dict[str, ConfigEntry]]]:
             brokers = admin.list_topics(topic.name, timeout=seconds).brokers

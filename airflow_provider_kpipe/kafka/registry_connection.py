@@ -1,4 +1,4 @@
-"""From an Airflow connection to the settings of its schema registry, for which it has `schema.registry.` in front."""
+"""Turns an Airflow connection into the settings of its schema registry, which have the prefix `schema.registry.`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_kpipe.exceptions import ConnectionSettingsError
 
 PREFIX = "schema.registry."
 
-# What confluent-kafka's SchemaRegistryClient takes, as far as a word or a number can say it.
+# The settings of confluent-kafka's SchemaRegistryClient whose value is a word or a number.
 _TAKEN = re.compile(
     r"url|proxy|timeout|basic\.auth\.user\.info|bearer\.auth\..+|ssl\.(ca|certificate|key)\.location|ssl\.key\.password"
     r"|cache\.(capacity|latest\.ttl\.sec)|max\.retries|retries\.(max\.)?wait\.ms"
@@ -20,7 +20,7 @@ _SECRET = re.compile(r"basic\.auth\.user\.info|bearer\.auth\.(token|client\.secr
 
 
 def registry_settings(conn_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
-    """Settings without the prefix; none for a connection that names no registry."""
+    """Return the settings without the prefix; none for a connection that names no registry."""
     settings = {}
     for name, value in extra.items():
         if not name.startswith(PREFIX):
@@ -38,7 +38,7 @@ def registry_settings(conn_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
             )
         settings[own] = str(value)
     if any(_user_info(url) for url in settings.get("url", "").split(",")):
-        # An address is shown in errors.
+        # Errors show the address.
         raise ConnectionSettingsError(
             f"connection {conn_id!r} has a password in its {PREFIX}url: "
             f"move it into '{PREFIX}basic.auth.user.info', as user:password"
@@ -47,7 +47,7 @@ def registry_settings(conn_id: str, extra: Mapping[str, Any]) -> dict[str, str]:
 
 
 def registry_secrets(settings: Mapping[str, str]) -> list[str]:
-    """Values that must never be shown: whole, and the password behind a user's name by itself."""
+    """Return the values that must never be shown: each whole, and the password behind a user's name by itself."""
     hidden = [value for name, value in settings.items() if _SECRET.fullmatch(name)]
     hidden += [settings.get("basic.auth.user.info", "").partition(":")[2], _user_info(settings.get("proxy", ""))]
     return [value for value in hidden if value]

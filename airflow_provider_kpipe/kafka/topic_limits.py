@@ -1,4 +1,4 @@
-"""Fits a producer to the topics it writes to, by what they are set to."""
+"""Fits a producer to the topics it writes to, by their settings."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ log = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0
 LIMIT = "max.message.bytes"
 POLICY = "cleanup.policy"
-# What the protocol puts around a single record; librdkafka's own limit counts less of it than the broker.
+# The bytes that the protocol puts around a single record; librdkafka's own limit counts fewer of them than the broker.
 OVERHEAD_BYTES = 512
 
 
 def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[str, str]:
-    """Add what keeps a broker from refusing whole batches because of their size.
+    """Add settings that keep a broker from rejecting whole batches because of their size.
 
-    A record that no topic takes is then refused at once and by itself, instead of after a round trip and
-    together with its neighbours. Where the topics' settings may not be read, everything stays as it is.
+    The client then rejects a record that no topic takes at once and by itself, instead of after a round trip and
+    together with its neighbours. If the topics' settings may not be read, everything stays as it is.
     """
     try:
         limits = _limits(settings, topics)
@@ -41,7 +41,7 @@ def fit_to_topics(settings: Mapping[str, str], topics: Iterable[str]) -> dict[st
 
 
 def topic_settings(settings: Mapping[str, str], topics: Iterable[str]) -> dict[str, dict[str, str]]:
-    """What each topic is set to, defaults included; raises where that may not be read."""
+    """Return the settings of each topic, defaults included; raise KpipeError if they may not be read."""
     asked = [ConfigResource(ConfigResource.Type.TOPIC, topic) for topic in topics]
     with Cluster(settings, answer_seconds=ANSWER_SECONDS) as cluster:
         answers = cluster.ask_admin(

@@ -1,1 +1,1 @@
-"""plan, run, checkpoint: thin operators that parse, call and record."""
+"""The operators plan, run, checkpoint and redrive: thin, they parse, call and record."""

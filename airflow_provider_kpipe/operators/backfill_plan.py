@@ -1,4 +1,4 @@
-"""Freezes what a person asked for in the form of a backfill DAG."""
+"""Freezes the ranges that a user asked for in the form of a backfill DAG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECIDED_BY_FORM = ("start", "end", "partitions", "max_records", "max_records_per
 
 
 class KpipeBackfillPlanOperator(KpipePlanOperator):
-    """A plan whose wishes are the params of the DAG run. Airflow checks neither dates nor unknown fields: we do."""
+    """Plans the wishes in the params of the DAG run, and checks dates and unknown fields, which Airflow does not."""
 
     template_fields = ()
 
@@ -44,7 +44,7 @@ class KpipeBackfillPlanOperator(KpipePlanOperator):
 
 
 def backfill_params(*, fixed: Mapping[str, Any] | None = None) -> dict[str, Param]:
-    """The form, for `DAG(params=...)`. A field that is left out of the params cannot be filled in.
+    """Make the form, for `DAG(params=...)`. A user cannot fill in a field that is left out of the params.
 
     :param fixed: fields that always have this value, such as `{"publish": False}`
     """

@@ -1,4 +1,4 @@
-"""Publishes what a run has stored."""
+"""Publishes the offsets that a run has stored."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ RECORD_KEY = "kpipe_checkpoint"
 class KpipeCheckpointOperator(BaseOperator):
     """Commits the stored offsets of a plan to its consumer group, and records them in XCom.
 
-    It runs whatever became of the run before it: the completed prefix of each partition is committed, and
-    then the task fails if the run did not come to its end. Running it again changes nothing: where all was complete, it
-    returns its record, which later runs would have overwritten in Kafka.
+    It runs even if the run task failed: it commits the completed prefix of each partition, and then fails if the run
+    did not complete. Running it again changes nothing: after a complete run it returns its own record, as later
+    runs overwrite the one in Kafka.
 
     :param pipeline: the pipeline of the plan
     :param plan: the plan, usually the plan task's output
@@ -51,7 +51,7 @@ class KpipeCheckpointOperator(BaseOperator):
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """Mapped, it never comes to `__init__`."""
+        """Set the trigger rule here too: for a mapped operator, Airflow does not call `__init__`."""
         return super().partial(**{"trigger_rule": TriggerRule.ALL_DONE, **kwargs})
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class KpipeCheckpointOperator(BaseOperator):
             self.remember(context, checkpoint)
         if not checkpoint.complete:
             stopped = [each for each in checkpoint.partitions if not each.complete]
-            # Trying the checkpoint again would not move the run.
+            # Trying the checkpoint again would not advance the run.
             raise AirflowFailException(
                 f"{len(stopped)} of {len(checkpoint.partitions)} partitions of {plan.topic!r} stopped before their "
                 "end; what they had completed is committed, and the next run goes on from there. First: "
@@ -83,7 +83,7 @@ class KpipeCheckpointOperator(BaseOperator):
         return document
 
     def remember(self, context: Context, checkpoint: Checkpoint) -> None:
-        """Keep where the pipeline's group stands, also in partitions that only earlier runs have read."""
+        """Push the offsets of the pipeline's group to XCom, also for partitions that only earlier runs have read."""
         if checkpoint.group != self.pipeline.group:
             return
         earlier = last_committed(context, self.task_id, self.pipeline)
@@ -92,7 +92,7 @@ class KpipeCheckpointOperator(BaseOperator):
             push(context, COMMITTED_KEY, known.to_json())
 
     def check_faults(self, checkpoint: Checkpoint) -> None:
-        """A run that was read to its end is no success where hardly anything passed."""
+        """Fail if too few records passed, even if the run was read to its end."""
         counts = checkpoint.totals
         reason = self.pipeline.budget.exceeded_by(counts.dead_lettered, counts.read, counts.skipped)
         if reason is not None:

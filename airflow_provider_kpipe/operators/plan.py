@@ -1,4 +1,4 @@
-"""Freezes what one run will read."""
+"""Freezes the ranges that one run will read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 PLAN_KEY = "kpipe_plan"
-# A scheduled run that a backfill takes over has a plan already, of the pipeline's own group.
+# A scheduled run that a backfill takes over already has a plan, under the pipeline's own group.
 BACKFILL_PLAN_KEY = "kpipe_backfill_plan"
 
 
@@ -36,19 +36,19 @@ class KpipePlanOperator(BaseOperator):
 
     In a run of Airflow's own backfill it reads the data interval, under a group of its own.
 
-    :param pipeline: what to run
+    :param pipeline: the pipeline to run
     :param start: where to start: 'committed' (the default; 'committed-or-earliest', 'committed-or-latest' and
-        'committed-or-error' say what a partition without a committed offset means), 'earliest', a moment,
+        'committed-or-error' choose for a partition without a committed offset), 'earliest', a moment,
         or an offset per partition
     :param end: where to end: 'latest', a moment, or an offset per partition
     :param partitions: only these partitions
     :param max_records: no more offsets than this in one run, shared fairly among the partitions
     :param max_records_per_partition: no more offsets than this in one partition
-    :param publish: whether a run that does not start at the committed offsets may move the pipeline's group;
-        without it, such a run has a group of its own
-    :param dry_run: plan and say so, but skip the run and the checkpoint
-    :param checkpoint_task_id: the task whose earlier records tell a group that is new from one whose offsets
-        have expired
+    :param publish: let a run that does not start at the committed offsets move the pipeline's group; otherwise such a
+        run has a group of its own
+    :param dry_run: plan and log the plan, but skip the run and the checkpoint
+    :param checkpoint_task_id: the task whose earlier records distinguish a new group from one whose offsets have
+        expired
     """
 
     template_fields: Sequence[str] = ("start", "end", "partitions", "max_records", "max_records_per_partition")
@@ -82,7 +82,7 @@ class KpipePlanOperator(BaseOperator):
         self._check_written()
 
     def _check_written(self) -> None:
-        """Refuse, while the DAG is parsed, wishes that make no sense; templates are read when the task runs."""
+        """Refuse invalid wishes while the DAG is parsed; the task reads templates when it runs."""
         said = {name: getattr(self, name) for name in KpipePlanOperator.template_fields}
         wishes_of({name: value for name, value in said.items() if not is_template(value)})
         for name, value in (("publish", self.publish), ("dry_run", self.dry_run_wanted)):
@@ -101,7 +101,7 @@ class KpipePlanOperator(BaseOperator):
         settings = KpipeHook(self.pipeline.source.conn_id).get_conn()
         written_to = KpipeHook(self.pipeline.destination_conn_id).get_conn()
         published = self.published(context)
-        # An earlier run has asked by this connection: that nobody is there now passes.
+        # If an earlier run has used this connection, a broker that does not answer now is only an outage.
         with nullcontext() if published else first_contact():
             check_needed_topics(self.pipeline, settings, written_to)
         plan = make_plan(
@@ -119,13 +119,13 @@ class KpipePlanOperator(BaseOperator):
         return plan
 
     def published(self, context: Context) -> dict[int, int]:
-        """What earlier DAG runs have committed to the pipeline's group."""
+        """Return the offsets that earlier DAG runs have committed to the pipeline's group."""
         if self.checkpoint_task_id is None:
             return {}
         return last_committed(context, self.checkpoint_task_id, self.pipeline)
 
     def wishes(self, context: Context) -> tuple[Wishes, bool, bool]:
-        """What to read, whether to publish it, and whether this is a dry run."""
+        """Return the wishes, and the flags `publish` and `dry_run`."""
         wishes = wishes_of({name: getattr(self, name) for name in KpipePlanOperator.template_fields})
         if is_backfill(context):
             self.log.info("The run is a backfill: it reads its data interval under a group of its own")

@@ -47,22 +47,22 @@ RESULT_KEY = "kpipe_redrive_result"
 class KpipeRedriveOperator(SparkJobOperator):
     """Redrives the dead letters that the params of the DAG run choose, each exactly once.
 
-    A letter that is redriven is entered in a ledger topic, `<dead-letter topic>.redriven`, in the same transaction: no
-    second run, retry or overlapping run takes it again.
+    The transaction that puts a letter back also enters it in a ledger topic, `<dead-letter topic>.redriven`: no second
+    run, retry or overlapping run takes it again.
 
     :param pipeline: the pipeline whose dead letters these are
     :param target: 'source' puts records back into the source topic, for the pipeline's next run; 'output' passes them
-        through the segments to the destination now. Left out, it is what the form starts with, or 'source'
-    :param max_attempts: a record that has become a dead letter so often is parked instead. Left out, it is what the
-        form starts with, or no limit
-    :param each_letter: put a record back as often as it has letters, as several runs over it leave them. Otherwise they
-        count as one, and the others of them as `duplicate`. Left out, it is what the form starts with, or False
-    :param parking_topic: where such records go, as the dead letters they are; without one they stay where they are
+        through the segments to the destination now. If left out, the form's default applies, or 'source'
+    :param max_attempts: park a record that has become a dead letter so often. If left out, the form's default applies,
+        or no limit
+    :param each_letter: put a record back once for each of its letters, which several runs over it leave. Otherwise it
+        goes back once, and its other letters count as `duplicate`. If left out, the form's default applies, or False
+    :param parking_topic: the topic for parked records, as dead letters; without one they stay in their topic
     :param conn_id: Spark connection
     :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
     :param py_files: the modules that hold the segments: .py or .zip files, or package folders
-    :param max_run_time: when so much time has passed since the job was submitted, all partitions yield: what they have
-        put back is done, and the next redrive goes on with what is left. The task then fails
+    :param max_run_time: so long after the job was submitted, all partitions yield: the letters that they put back are
+        done, and the next redrive takes the rest. The task then fails
     :param progress_interval: seconds between two looks at the progress, for the log and the XCom `progress`
     :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
     """
@@ -89,7 +89,7 @@ class KpipeRedriveOperator(SparkJobOperator):
         self.parking_topic = parking_topic
 
     def _start_of_form(self) -> dict[str, Any]:
-        """What the params of the DAG say before anyone fills them in; one without a default says nothing."""
+        """Return the defaults of the DAG's params, before a user fills them in; leave out params without a default."""
         return start_of_form(self.params, FIELDS)
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class KpipeRedriveOperator(SparkJobOperator):
             return self._dry_run(order, context) if order.plan.dry_run else self._run(order, context)
 
     def _settings(self) -> dict[str, str]:
-        """Dead letters are on the destination's cluster."""
+        """Return the settings of the destination's cluster, which holds the dead letters."""
         return KpipeHook(self.pipeline.destination_conn_id).get_conn()
 
     def _make_order(self, context: Context) -> RedriveOrder:
@@ -159,7 +159,7 @@ class KpipeRedriveOperator(SparkJobOperator):
         with Positions(settings) as positions:
             ensure_ledger(settings, positions.topic(plan.topic), redrive.ledger_topic)
         job = self.job(redriving(self.pipeline), plan, self.pipeline.destination_conn_id, redrive=redrive)
-        # Dead letters are on the destination's cluster.
+        # The destination's cluster holds the dead letters.
         job_run = self.job_run(job, self.pipeline.destination_conn_id, written_topics(self.pipeline, redrive))
         progress = job_run.run(lambda seen: _push(_result(order, seen), context))
         result = self._report(_result(order, progress), context)
@@ -168,7 +168,7 @@ class KpipeRedriveOperator(SparkJobOperator):
         return result
 
     def _report(self, result: RedriveResult, context: Context) -> dict[str, Any]:
-        """Also of a run that did not come to its end: what it did is done."""
+        """Log and push the result, also that of an incomplete run: the letters that it put back are done."""
         self.log.info(
             "%s of %r: %s",
             "Dry run" if result.dry_run else "Redrive",
@@ -193,10 +193,10 @@ def redrive_params(
     *,
     fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, Param]:
-    """The form, for `DAG(params=...)`; `target`, `max_attempts` and `each_letter` are what it starts with.
+    """Make the form, for `DAG(params=...)`; `target`, `max_attempts` and `each_letter` are its defaults.
 
-    The form counts, also where nothing is filled in: an operator that says something else is refused. A field that is
-    left out of the params cannot be filled in.
+    The form counts, even if it is left as it is: an operator with other values is refused. A user cannot fill in a
+    field that is left out of the params.
 
     :param fixed: fields that always have this value, such as `{"pipeline": "orders"}`
     """

@@ -25,16 +25,16 @@ RUN_KEY = "kpipe_run"
 class KpipeRunOperator(SparkJobOperator):
     """Submits the job, shows its progress, and fails unless every range was read to its end.
 
-    Cleared when it has come to its end, it returns what it did, and submits nothing.
+    If it is cleared after it has completed, it returns its recorded result, and submits nothing.
 
-    :param pipeline: what to run; the same as the plan's
+    :param pipeline: the pipeline to run; the same as the plan's
     :param plan: the plan, usually the plan task's output
     :param conn_id: Spark connection
     :param spark_conf: Spark properties, above those of the cluster; they are passed in a private file
     :param py_files: the modules that hold the segments: .py or .zip files, or package folders
-    :param max_run_time: when so much time has passed since the job was submitted, all partitions yield: what they have
-        completed is committed by the checkpoint, and the next run goes on from there. The task then fails, so that
-        nothing that follows takes the plan for done
+    :param max_run_time: so long after the job was submitted, all partitions yield: the checkpoint commits the records
+        that they have completed, and the next run resumes there. The task then fails, so that no later task takes
+        the plan for done
     :param progress_interval: seconds between two looks at the progress, for the log and the XCom `progress`
     :param submit_options: more arguments for the Spark provider's SparkSubmitHook, such as executor_memory
     """

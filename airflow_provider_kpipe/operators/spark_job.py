@@ -1,4 +1,4 @@
-"""What the operators that submit a job have in common."""
+"""The base class of the operators that submit a Spark job."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ PROGRESS_KEY = "progress"
 class SparkJobOperator(BaseOperator):
     """Submits one bounded job at a time, which does not outlive its task.
 
-    What the job has done is read from Kafka, not from its output: a job that is killed and tried again goes
-    on where it stored last.
+    The operator reads the job's progress from Kafka, not from its output: a job that is killed and tried again resumes
+    at its last stored offset.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class SparkJobOperator(BaseOperator):
             self._job_run.stop()
 
     def job(self, pipeline: KafkaPipeline, plan: Plan, source_conn_id: str, redrive: Redrive | None = None) -> Job:
-        """Begin an attempt at a plan's run. It takes over from the attempts before it, wherever they are."""
+        """Begin an attempt at a plan's run. It takes over from all earlier attempts, even from running ones."""
         attempt = begin_attempt(KpipeHook(source_conn_id).get_conn(), plan)
         deadline = None if self.max_run_time is None else time.time() + self.max_run_time
         return Job(
@@ -76,7 +76,7 @@ class SparkJobOperator(BaseOperator):
         )
 
     def job_run(self, job: Job, source_conn_id: str, written_topics: Sequence[str]) -> JobRun:
-        """The run of a job that reads over one connection, and writes these topics over the destination's."""
+        """Make the run of a job that reads over one connection, and writes these topics over the destination's."""
         destination_conn_id = self.pipeline.destination_conn_id
         kafka = KafkaSettings(
             KpipeHook(source_conn_id).get_conn(),

@@ -1,4 +1,4 @@
-"""The wishes of a plan task: as its DAG says them, and as Airflow's own backfill means them."""
+"""The wishes of a plan task: from the arguments in its DAG, or from the data interval in Airflow's own backfill."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def wishes_of(said: Mapping[str, Any]) -> Wishes:
-    """Read the arguments of a plan task; one that is left out is as it is by default."""
+    """Read the arguments of a plan task; use the default for one that is left out."""
     return Wishes(
         start=parse_limit(rendered(said.get("start", "committed")), "start"),
         end=parse_limit(rendered(said.get("end", "latest")), "end"),
@@ -27,15 +27,15 @@ def wishes_of(said: Mapping[str, Any]) -> Wishes:
 
 
 def is_backfill(context: Context) -> bool:
-    """Whether Airflow's own backfill has started the run, or has taken it over."""
-    # Tasks see an enumeration that is text, too.
+    """Tell whether Airflow's own backfill has started the run, or has taken it over."""
+    # Tasks see an enumeration whose members equal their text.
     return getattr(context.get("dag_run"), "run_type", None) == "backfill"
 
 
 def of_interval(wishes: Wishes, context: Context) -> Wishes:
-    """Read the data interval of a run, but for a start or an end that is a moment already.
+    """Return wishes for the data interval of a run; keep a start or an end that is a moment already.
 
-    Caps do not count: what they left out of an interval, no later run would read.
+    Ignore the caps: no later run would read the records that they leave out of an interval.
     """
     start, end = (
         wish if isinstance(wish, At) else _moment(context, side)
@@ -50,9 +50,9 @@ def of_interval(wishes: Wishes, context: Context) -> Wishes:
 
 
 def check_interval(wishes: Wishes, context: Context) -> None:
-    """Refuse a start at the data interval of a run whose interval has no length: it is the moment of the run itself.
+    """Refuse a start at a data interval without a length, as it is the moment of the run itself.
 
-    With a moment as the end, the two make a window, which is looked at as such.
+    If the end is a moment too, the two make a window, which is checked elsewhere.
     """
     if not isinstance(wishes.start, At) or isinstance(wishes.end, At):
         return

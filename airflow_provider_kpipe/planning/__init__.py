@@ -1,1 +1,1 @@
-"""From a request to a frozen plan, and all that is checked before records are read."""
+"""Turns a request into a frozen plan, and makes all checks that come before records are read."""

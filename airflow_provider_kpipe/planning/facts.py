@@ -1,4 +1,4 @@
-"""Asks the cluster for all that is known of the partitions of a group."""
+"""Asks the cluster for all known facts of the partitions of a group."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from airflow_provider_kpipe.kafka.positions import Positions, Topic
 def facts_of(
     positions: Positions, group: str, topic: Topic, partitions: Collection[int] | None = None
 ) -> dict[int, Facts]:
-    """Read the group, what checkpoints remember of it, and what runs have stored."""
+    """Read the group's offsets, the last commits of checkpoints, and what runs have stored."""
     asked = topic.partitions if partitions is None else partitions
-    # First: a checkpoint commits both at once, and one that comes in between would look like a group that was put back
-    # since. The other way round, the group has its mark, which says all.
+    # A checkpoint commits both groups at once. If one comes between these two reads, the group has its mark, which says
+    # all. In the other order, it would look like a group that was put back since.
     published = positions.group_offsets(published_group_of(group), topic.name, asked)
     committed = positions.group_offsets(group, topic.name, asked)
     stored = positions.stored(progress_group_of(group), topic.name, asked)
@@ -32,7 +32,7 @@ def facts_of(
 
 
 def _with_pieces(positions: Positions, group: str, topic: Topic, partition: int, stored: Stored) -> Stored:
-    """Add what lies in the groups of the pieces of the run that has stored last, or of one that it took over from."""
+    """Add the spans that the pieces of the run that stored last, or of a run that it took over from, completed."""
     progress = stored.progress
     groups = [progress_group_of(group, slot) for slot in range(1, progress.at_work.count)]
     held = [positions.stored(each, topic.name, [partition]).get(partition) for each in groups]

@@ -1,4 +1,4 @@
-"""Room for dead letters: one that its topic does not take stops a partition."""
+"""Checks the room for dead letters: a letter that its topic rejects stops a partition."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from airflow_provider_kpipe.kafka.topic_limits import LIMIT, POLICY, topic_setti
 
 log = logging.getLogger(__name__)
 
-# What the story of a fault takes at most, in headers or in JSON, where line breaks and quotes take two bytes.
+# The most bytes that the story of a fault takes: in headers, or in JSON, where line breaks and quotes take two bytes.
 STORY_BYTES = {"raw": 24_000, "envelope": 48_000}
 
 
 def check_letter_room(pipeline: KafkaPipeline, source: Mapping[str, str], written_to: Mapping[str, str]) -> None:
-    """Tell what the dead-letter topic would not take, or not keep.
+    """Warn of dead letters that their topic would reject, or not keep.
 
-    Only a warning: that a source takes such records does not mean that they come.
+    This is only a warning: a source that accepts such records may never get one.
 
     :param source: settings of the cluster that is read
     :param written_to: settings of the cluster that is written
@@ -38,16 +38,15 @@ def check_letter_room(pipeline: KafkaPipeline, source: Mapping[str, str], writte
             "would stop its partition; set %s to delete",
             *(declared.topic, POLICY, letters[POLICY], POLICY),
         )
-    # A mapper's letters have whatever size it gives them.
+    # A mapper decides the size of its letters.
     if declared.mapper is None and LIMIT in records and LIMIT in letters:
         _compare(declared, topic, int(records[LIMIT]), int(letters[LIMIT]))
 
 
 def _compare(declared: KafkaDeadLetter, source: str, largest: int, limit: int) -> None:
-    """Tell what the limits of both topics allow and one of them refuses.
+    """Log if the source accepts records whose dead letters the other topic rejects.
 
-    Where it is only the story that does not fit, as with two topics at their defaults, it is no more than a line of
-    the log.
+    If only the story does not fit, as with two topics at their defaults, the line is at level INFO, else at WARNING.
     """
     if limit >= letter_bytes(declared, largest):
         return
@@ -67,7 +66,7 @@ def _compare(declared: KafkaDeadLetter, source: str, largest: int, limit: int) -
 
 
 def letter_bytes(declared: KafkaDeadLetter, record_bytes: int) -> int:
-    """How large the dead letter of such a record may be."""
+    """Return how large the dead letter of a record of this size may be."""
     return _bytes_inside(declared, record_bytes) + STORY_BYTES[declared.format]
 
 

@@ -1,4 +1,4 @@
-"""Asks the cluster what the planner needs to know, and makes the plan."""
+"""Asks the cluster for the facts that the planner needs, and makes the plan."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def make_plan(
 
 
 def tell_what_waits(topic: str, latest: Mapping[int, int], written: Mapping[int, int]) -> None:
-    """Tell of transactions that are open: one that hangs holds up run after run, and all of them are green."""
+    """Log open transactions: one that hangs holds up run after run, and all of these runs are green."""
     behind = {partition: written[partition] - end for partition, end in latest.items() if written[partition] > end}
     if behind:
         partition, many = max(behind.items(), key=lambda each: each[1])
@@ -101,7 +101,7 @@ def tell_what_waits(topic: str, latest: Mapping[int, int], written: Mapping[int,
 
 
 def check_metadata(most: int) -> None:
-    """Refuse a broker that takes less beside an offset than where a run stands."""
+    """Raise PlanError for a broker that accepts too little metadata beside an offset for a run's progress."""
     if most < LEAST_METADATA_BYTES:
         raise PlanError(
             f"the brokers' offset.metadata.max.bytes is {most}, and progress has to be stored beside offsets: "
@@ -110,7 +110,7 @@ def check_metadata(most: int) -> None:
 
 
 def check_owner(pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
-    """Refuse a group that another pipeline works in: each of the two would read a part of the records."""
+    """Raise PlanError for a group that another pipeline works in: each of the two would read a part of the records."""
     for partition, known in facts.items():
         if known.owner is not None and known.owner != pipeline.owner:
             raise PlanError(
@@ -122,7 +122,7 @@ def check_owner(pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
 
 
 def check_other_topics(positions: Positions, pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
-    """Refuse a group in which a pipeline over another topic draws its numbers, at the first run over this topic."""
+    """Raise PlanError at the first run over a topic if a pipeline over another one draws numbers in the same group."""
     if any(known.is_anything_known for known in facts.values()):
         return
     counter, topic = sequence_group_of(pipeline.group), pipeline.source.topic
@@ -136,21 +136,21 @@ def check_other_topics(positions: Positions, pipeline: KafkaPipeline, facts: Map
 
 
 def check_not_truncated(cluster: Cluster, group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:
-    """Refuse to go on from an offset that a partition's leader knows nothing of: it has lost records since."""
+    """Raise PlanError if a leader does not know the offset at which the run resumes: it has lost records since."""
     asked = {}
     for planned in ranges:
-        # Also where a run of its own is to be published: it takes the group on from there.
+        # This holds also for a published run with a group of its own: it moves the pipeline's group on from there.
         standing = snapshot.standing(planned.partition)
-        # What pieces have completed above the offset is not read again either.
+        # The spans that pieces have completed above the offset are not read again either.
         at = max(standing.highest_completed + 1, snapshot.earliest[planned.partition])
-        # Where the leader is the one that had the records, none is lost.
+        # If the leader is still the one that had the records, none is lost.
         if standing.leader_epoch not in (NO_EPOCH, planned.leader_epoch) and at > 0:
             asked[planned.partition] = (at, standing.leader_epoch)
     refuse_truncated(cluster, group, snapshot.topic, asked)
 
 
 def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionRange]) -> None:
-    """A group is taken neither back, nor forwards over records that it has not read."""
+    """Raise PlanError if publishing would move the group backwards, or forwards over unread records."""
     for planned in ranges:
         partition, held = planned.partition, snapshot.committed(planned.partition)
         if not len(planned):
@@ -160,7 +160,7 @@ def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionR
                 f"publishing this run would take group {group!r} back from {held} to {planned.end} in "
                 f"partition {partition}: leave publish off, or choose an end that is not before the group"
             )
-        # What the log no longer holds, no start can read.
+        # Records that the log no longer holds do not count: no start can read them.
         unread = max(held or 0, snapshot.earliest[partition])
         if planned.start > unread:
             raise PlanError(
@@ -171,7 +171,7 @@ def check_publishing(group: str, snapshot: Snapshot, ranges: Iterable[PartitionR
 
 
 def check_kept_partitions(pipeline: KafkaPipeline, source_partitions: int, destination: Topic) -> None:
-    """A partition that the destination does not have would send all its records to the dead letters."""
+    """Raise PlanError if the destination lacks a partition to keep: all its records would become dead letters."""
     there = len(destination.partitions)
     if pipeline.destination.keep_partition and there < source_partitions:
         raise PlanError(

@@ -1,4 +1,4 @@
-"""The topics that have to be there before a run begins; those that are missing are named at once."""
+"""The topics that must exist before a run begins; an error names all missing ones at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Settings = Mapping[str, str]
 
 
 def check_needed_topics(pipeline: KafkaPipeline, source_settings: Settings, written_settings: Settings) -> None:
-    """A topic that is missing would send every record to the dead letters, or fail them all."""
+    """Raise for a missing topic, which would turn every record into a dead letter, or fail them all."""
     roles = pipeline.topic_roles
     source = {"source": roles["source"]}
     written = {role: topic for role, topic in roles.items() if role != "source"}
@@ -22,7 +22,7 @@ def check_needed_topics(pipeline: KafkaPipeline, source_settings: Settings, writ
 
 
 def topics_of(pipeline: str, asked: Iterable[tuple[Settings, Mapping[str, str]]]) -> dict[str, Topic]:
-    """Each topic by its role, of those that are asked for on each cluster."""
+    """Return each topic by its role, of those that are asked for on each cluster."""
     found: dict[str, Topic] = {}
     missing: list[str] = []
     for settings, roles in asked:

@@ -1,6 +1,6 @@
-"""A plan that came by XCom or a task's state, against its pipeline and its topic, before anything is read or committed.
+"""Checks a plan from XCom or a task's state against its pipeline and topic, before anything is read or committed.
 
-Others can write there too, and a DAG may have been changed since the plan was made.
+Other writers have access to these places too, and a DAG may have been changed since the plan was made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_provider_kpipe.kafka.positions import Positions, Topic
 
 
 def check_of_pipeline(plan: Plan, pipeline: KafkaPipeline) -> None:
-    """Refuse a plan that another pipeline made, or this one before it was changed."""
+    """Raise StalePlanError for a plan that another pipeline made, or this one before it was changed."""
     source = pipeline.source
     if (plan.pipeline, plan.topic) != (pipeline.name, source.topic):
         raise StalePlanError(
@@ -38,7 +38,7 @@ def check_of_pipeline(plan: Plan, pipeline: KafkaPipeline) -> None:
 
 
 def check_of_redrive(order: RedriveOrder, pipeline: KafkaPipeline, parking_topic: str | None) -> None:
-    """Refuse an order over other dead letters than the pipeline's, or to other topics."""
+    """Raise StalePlanError for an order over other dead letters than the pipeline's, or to other topics."""
     plan, redrive = order.plan, order.redrive
     dead_letters = dead_letter_of(pipeline).topic
     _check(plan, "pipeline", plan.pipeline, pipeline.name)
@@ -54,9 +54,9 @@ def check_of_redrive(order: RedriveOrder, pipeline: KafkaPipeline, parking_topic
 
 
 def check_in_log(positions: Positions, plan: Plan) -> Topic:
-    """Refuse a topic that is not the one planned against, and ranges that it does not have."""
+    """Return the topic; raise StalePlanError if it is not the one planned against, or lacks planned ranges."""
     topic = positions.check_topic(plan)
-    # What is not committed yet may have been planned, under another isolation level.
+    # Under another isolation level, the plan may hold records that are not committed yet.
     ends = positions.latest(topic, "read_uncommitted")
     for planned in plan.ranges:
         if planned.partition not in ends:
@@ -74,7 +74,7 @@ def check_in_log(positions: Positions, plan: Plan) -> Topic:
 
 
 def check_reached(positions: Positions, topic: Topic, plan: Plan, reached: Mapping[int, int]) -> None:
-    """Refuse offsets that no run can have come to: the group would pass over records that are yet to be written."""
+    """Raise StalePlanError for offsets beyond the end of the log: the group would skip records yet to be written."""
     ends = positions.latest(topic, "read_uncommitted")
     for partition, offset in reached.items():
         if offset > ends[partition]:

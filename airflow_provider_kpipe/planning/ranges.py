@@ -1,4 +1,4 @@
-"""Pure: wishes and positions to frozen ranges. Nothing here asks a broker."""
+"""Turns wishes and positions into frozen ranges. Pure: nothing here asks a broker."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ log = logging.getLogger(__name__)
 Offsets = Mapping[int, int]
 
 MOST_PIECES = 16
-# A piece has a writer and readers of its own, which take some tens of milliseconds to come up.
+# A piece has a writer and readers of its own, which take some tens of milliseconds to start.
 SHORTEST_PIECE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a run should read."""
+    """The part of a topic that a run should read."""
 
     start: OffsetLimit = field(default_factory=Committed)
     end: OffsetLimit = field(default_factory=Latest)
@@ -79,9 +79,9 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What the cluster said when the plan was made.
+    """The answers of the cluster when the plan was made.
 
-    `at` holds the offsets of each moment wished for, `published` what the last known checkpoint committed.
+    `at` holds the offsets of each moment wished for, `published` the offsets of the last known checkpoint.
     """
 
     topic: str
@@ -89,7 +89,7 @@ class Snapshot:
     latest: Offsets
     at: Mapping[int, Offsets] = field(default_factory=dict)
     facts: Mapping[int, Facts] = field(default_factory=dict)
-    """Of the group, by partition."""
+    """The facts of the group, by partition."""
     published: Offsets = field(default_factory=dict)
     leader_epochs: Mapping[int, int] = field(default_factory=dict)
 
@@ -102,14 +102,14 @@ class Snapshot:
 
     @property
     def is_published(self) -> bool:
-        """Whether a checkpoint has come to any partition: those that nothing is known of were added since."""
+        """True if a checkpoint has committed any partition: partitions without known facts were added since."""
         return any(facts.is_published for facts in self.facts.values())
 
 
 def plan_ranges(wishes: Wishes, snapshot: Snapshot, number: int = 0) -> tuple[PartitionRange, ...]:
-    """One range per partition wished for, empty ones included, in the order of partitions.
+    """Return one range per partition wished for, empty ones included, in the order of partitions.
 
-    :param number: the plan's; a run that does not start where the group stands follows no other
+    :param number: the plan's, which becomes the origin of a run that does not continue the group: it follows no other
     """
     partitions = _partitions(wishes, snapshot)
     standings = {partition: snapshot.standing(partition) for partition in partitions}
@@ -139,14 +139,14 @@ def cut(
     metadata_bytes: int = METADATA_BYTES,
     kept: Mapping[int, int] | None = None,
 ) -> tuple[PartitionRange, ...]:
-    """Cut what is long, so that several tasks share a hot partition.
+    """Cut long ranges into pieces, so that several tasks share a hot partition.
 
-    Where partitions share their writers, none is cut: the tasks are many as it is.
+    If partitions share their writers, no range is cut: there are many tasks already.
 
-    A run that stops half-way leaves a span of completed offsets for each piece but the first. Where they would not fit
-    beside an offset any more, a range is cut into fewer pieces, or into none: it closes the gaps one after another.
+    A run that stops half-way leaves a span of completed offsets for each piece but the first. If these would no longer
+    fit beside an offset, a range is cut into fewer pieces, or not at all: it closes the gaps one after another.
 
-    :param kept: by partition, how many spans lie beside the offset to which the run is published, and stay there
+    :param kept: by partition, the number of spans that stay beside the offset to which the run is published
     """
     if topic_partitions > MOST_WRITERS:
         return tuple(ranges)
@@ -164,7 +164,7 @@ def _in_pieces(planned: PartitionRange, pieces: int) -> PartitionRange:
 
 
 def share_fairly(wanted: Mapping[int, int], total: int) -> dict[int, int]:
-    """Share `total` so that nobody gets more than wanted, and nobody less than an equal part of what is left."""
+    """Share `total`: each name gets an equal part of what is left, and at most what it wants."""
     shares: dict[int, int] = {}
     left = total
     for rank, (name, amount) in enumerate(sorted(wanted.items(), key=lambda each: (each[1], each[0]))):
@@ -198,12 +198,12 @@ def _start(wish: OffsetLimit, partition: int, standing: Standing, snapshot: Snap
 
 
 def _moment(timestamp_ms: int, partition: int, snapshot: Snapshot) -> int:
-    # Moments are asked for after the ends, and records may have come in between.
+    # The offsets of moments are read after the ends, and records may have come in between.
     return min(snapshot.at[timestamp_ms][partition], snapshot.latest[partition])
 
 
 def _continued(otherwise: str, partition: int, standing: Standing, snapshot: Snapshot) -> int:
-    """Where the group stands, or further on where a run stored more and its checkpoint never came."""
+    """Return the group's position, or a later offset if a run stored more and its checkpoint never came."""
     if standing.follows is not None:
         log.info(
             "partition %d: going on at %s, stored by run %s whose checkpoint never came",
@@ -230,7 +230,7 @@ def _continued(otherwise: str, partition: int, standing: Standing, snapshot: Sna
 
 
 def _without_offset(otherwise: str, partition: int, snapshot: Snapshot, known: int | None) -> int:
-    """Where a partition starts that the group holds no offset for, though it may be `known` to have held one."""
+    """Return the start of a partition for which the group holds no offset; `known` is one that it held before."""
     if otherwise == "error":
         raise PlanError(
             f"partition {partition} of {snapshot.topic!r}: the group has no committed offset (it is new, or its "
@@ -281,7 +281,7 @@ def _check(wishes: Wishes, partition: int, starts: dict[int, int], ends: dict[in
 
 
 def _capped(starts: Offsets, ends: Offsets, snapshot: Snapshot, wishes: Wishes) -> dict[int, int]:
-    """The ends under the caps. What the log no longer holds is not counted: it takes nobody's share."""
+    """Return the ends under the caps. Only offsets that the log still holds count towards a partition's share."""
     readable = {each: min(max(start, snapshot.earliest[each]), ends[each]) for each, start in starts.items()}
     lengths = {each: ends[each] - start for each, start in readable.items()}
     if wishes.max_records_per_partition is not None:

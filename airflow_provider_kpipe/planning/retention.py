@@ -1,4 +1,4 @@
-"""Whether what a run writes is taken and outlives it: brokers look at the timestamps that records carry."""
+"""Checks that brokers accept and keep the outputs of a run, by the timestamps that the records carry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_retention(
     *,
     now_ms: int | None = None,
 ) -> None:
-    """Warn of records that a topic they are written to deletes or refuses; refuse a window of nothing else.
+    """Warn of records that a broker would delete or reject in a written topic; raise PlanError if all are too old.
 
     :param source: settings of the cluster that is read
     :param written_to: settings of the cluster that is written
@@ -48,15 +48,16 @@ def check_retention(
 
 
 def _topics(pipeline: KafkaPipeline) -> list[str]:
-    """Those whose records carry the timestamp of the record that was read."""
+    """Return the topics whose records carry the timestamp of the record that was read."""
     topics = [pipeline.destination.topic] if pipeline.destination.keep_timestamp else []
     return [*topics, pipeline.dead_letter.topic] if pipeline.dead_letter else topics
 
 
 def _beyond(limit: TimestampLimit, planned: PartitionRange, at: int) -> int:
-    """How many offsets of a range lie before the first record that is young enough, or from the first on that is not.
+    """Count the offsets of a range that may lie beyond a limit.
 
-    Both are the most that there may be: a broker finds no more than the first record of a timestamp or a later one.
+    They lie before the first record that is young enough or, for a limit of the future, from the first record on that
+    is too young. Both counts are upper bounds: a broker finds only the first record of a timestamp or a later one.
     """
     return max(0, planned.end - max(at, planned.start) if limit.is_of_future else min(planned.end, at) - planned.start)
 

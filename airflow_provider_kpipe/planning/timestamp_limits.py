@@ -1,4 +1,4 @@
-"""Limits that topics set on the timestamps of their records: beyond them, a broker deletes a record, or refuses it."""
+"""Limits that topics set on the timestamps of their records: a broker deletes or rejects a record beyond them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class TimestampLimit:
         return self.setting == AFTER
 
     def moment(self, now: int) -> int:
-        """The border of what is kept: its first timestamp, or for a limit of the future its last."""
+        """Return the border of the kept timestamps: the first one or, for a limit of the future, the last one."""
         return now + self.milliseconds if self.is_of_future else now - self.milliseconds
 
     @property
@@ -44,7 +44,7 @@ class TimestampLimit:
 
     @property
     def fate(self) -> str:
-        """What the broker does with records beyond it."""
+        """The broker's action on records beyond the limit."""
         return "delete" if self.setting == RETENTION else "refuse"
 
     @property
@@ -55,7 +55,7 @@ class TimestampLimit:
 
 
 def timestamp_limits(settings: Mapping[str, str], topics: Iterable[str], now: int) -> list[TimestampLimit]:
-    """The limits that a timestamp may exceed; none where the topics' settings cannot be read."""
+    """Return the limits that a timestamp may exceed; none if the topics' settings cannot be read."""
     asked = list(dict.fromkeys(topics))
     try:
         found = topic_settings(settings, asked) if asked else {}
@@ -67,7 +67,7 @@ def timestamp_limits(settings: Mapping[str, str], topics: Iterable[str], now: in
 
 def _limits_of(topic: str, settings: Mapping[str, str], now: int) -> list[TimestampLimit]:
     if settings.get(TIMESTAMPS) == "LogAppendTime":
-        # Whatever timestamp comes, the broker writes its own.
+        # The broker replaces every timestamp with its own.
         return []
     names = [BEFORE, AFTER]
     if "delete" in settings.get(POLICY, "delete"):

@@ -13,15 +13,15 @@ from airflow_provider_kpipe.kafka.bounds import let_go
 from airflow_provider_kpipe.kafka.cluster import Cluster
 
 LISTEN_SECONDS = 0.1
-# The records are not wanted.
+# Fetch as little as possible: the records are not needed.
 _LITTLE = {"fetch.wait.max.ms": 10, "fetch.message.max.bytes": 1_000, "queued.max.messages.kbytes": 1_024}
 
 
 def truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tuple[int, int]]) -> dict[int, str]:
-    """Say for which partitions the leader knows no record of that epoch up to the offset: they were truncated.
+    """Return the partitions that were truncated: their leader knows no record of that epoch up to the offset.
 
-    A consumer that begins at an offset with an epoch has the client ask the leader for the end of that epoch. Nobody
-    asks once more: a leader that does not answer in time is an error.
+    A consumer that begins at an offset with an epoch makes the client ask the leader for the end of that epoch. It asks
+    only once: a leader that does not answer in time is an error.
 
     :param asked: offset and leader epoch, by partition
     """
@@ -33,13 +33,13 @@ def truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tupl
             "group.id": progress_group_of(group),
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            # Behind an open transaction, nothing else is told to a reader.
+            # Behind an open transaction, a reader of committed records gets no answer.
             "isolation.level": "read_uncommitted",
             "auto.offset.reset": "error",
         }
     )
     try:
-        # Before the client knows the topic: it asks only when it learns of a leader.
+        # Assign before the client knows the topic: it asks only when it learns of a leader.
         consumer.assign(
             [
                 TopicPartition(topic, partition, offset, leader_epoch=epoch)
@@ -57,7 +57,7 @@ def truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tupl
 
 
 def refuse_truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[int, tuple[int, int]]) -> None:
-    """Raise an error that names the first partition that was truncated, if one was."""
+    """Raise PlanError for the first partition that was truncated, if there is one."""
     for partition, lost in truncated(cluster, group, topic, asked).items():
         raise PlanError(
             f"partition {partition} of {topic!r} was truncated by an unclean election: what was read for the group "
@@ -67,7 +67,7 @@ def refuse_truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[in
 
 
 def _answers(consumer: Consumer, silent: set[int], seconds: float) -> tuple[dict[int, str], set[int]]:
-    """What was said of those that are truncated, and the partitions of which nothing was said in time."""
+    """Return the errors of the truncated partitions, and the partitions that got no answer in time."""
     found: dict[int, str] = {}
     until = time.monotonic() + seconds
     while silent and time.monotonic() < until:
@@ -82,5 +82,5 @@ def _answers(consumer: Consumer, silent: set[int], seconds: float) -> tuple[dict
 
 
 def _is_truncation(error: KafkaError) -> bool:
-    """Tell it from an offset that has left the log, which has the code of the same reset and another text."""
+    """Tell whether the log was truncated: an offset that has left the log has the same code with another text."""
     return error.code() == KafkaError._LOG_TRUNCATION or "truncation" in error.str()

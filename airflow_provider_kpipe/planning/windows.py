@@ -1,4 +1,4 @@
-"""Windows of time that nothing was found in: whether they could have held anything."""
+"""Checks whether windows of time in which nothing was found could have held records."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def check_inside_log(
     *,
     now_ms: float | None = None,
 ) -> None:
-    """Refuse a window that lies before the first record of the topic, or in the future.
+    """Raise PlanError for a window that lies before the first record of the topic, or in the future.
 
-    A quiet hour holds nothing either, and is no error. Nor is a group that is past the end already.
+    Both a quiet hour without records and a group that is past the end already are accepted.
     """
     if wishes.continues_group or any(map(len, ranges)):
         return
@@ -44,7 +44,7 @@ def check_inside_log(
 def _is_before_the_log(
     settings: Mapping[str, str], topic: Topic, isolation_level: str, end: At, ranges: Sequence[PartitionRange]
 ) -> bool:
-    """Whether every record of these partitions is younger than the end; False where they hold none at all."""
+    """Tell whether every record of these partitions is younger than the end; False if they hold none at all."""
     with Positions(settings) as positions:
         ends = positions.latest(topic, isolation_level)
         first = positions.at(topic, 0, isolation_level, ends)

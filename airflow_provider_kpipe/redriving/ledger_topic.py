@@ -1,4 +1,4 @@
-"""The ledger topic beside a dead-letter topic: made when it is missing, kept as wide as its neighbour."""
+"""The ledger topic beside a dead-letter topic: created if missing, and given at least as many partitions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOOK_SECONDS = 0.1
 
 
 def ensure_ledger(settings: Mapping[str, str], dead_letters: Topic, ledger: str) -> None:
-    """Make the ledger topic, or widen it, if that is needed; refuse one that would forget."""
+    """Create the ledger topic, or add partitions to it, if needed; refuse one that would delete old entries."""
     wanted = len(dead_letters.partitions)
     with Positions(settings) as positions:
         found = _topic(positions, ledger)
@@ -59,7 +59,7 @@ def ensure_ledger(settings: Mapping[str, str], dead_letters: Topic, ledger: str)
 
 
 def redriven(settings: Mapping[str, str], plan: Plan, ledger: str) -> Redriven:
-    """What the ledger says now; nothing as long as there is no ledger."""
+    """Return the entries that the ledger has now; none if there is no ledger yet."""
     found = Redriven(plan.topic_id, plan.ranges)
     with Positions(settings) as positions:
         topic = _topic(positions, ledger)
@@ -95,7 +95,7 @@ def _make(cluster: Cluster, change: Change, dead_letters: str, ledger: str, part
     except KpipeError as failure:
         cause = failure.__cause__
         error: KafkaError | None = cause.args[0] if isinstance(cause, KafkaException) else None
-        # Another redrive of the same dead letters may have been faster, or our own request whose answer was lost.
+        # Another redrive of these letters may have done it first, or an earlier request of ours whose answer was lost.
         if error is not None and error.code() in (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS):
             return
         if failure.retriable:
@@ -128,7 +128,7 @@ def _check_policy(cluster: Cluster, ledger: str) -> None:
 
 
 def _wait(positions: Positions, ledger: str, partitions: int) -> None:
-    """Until every partition has a leader: a new topic is known everywhere only after a moment."""
+    """Wait until every partition has a leader: all brokers know a new topic only after a moment."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while True:
         try:

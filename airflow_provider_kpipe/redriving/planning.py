@@ -1,4 +1,4 @@
-"""Freezes which dead letters a redrive looks at."""
+"""Freezes the ranges of dead letters that a redrive looks at."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def make_redrive_plan(
 def check_redrive_topics(
     settings: Mapping[str, str], source_settings: Mapping[str, str], pipeline: KafkaPipeline, redrive: Redrive
 ) -> None:
-    """A topic that is missing would hold up every letter, or make it a dead letter again."""
+    """Raise if a topic is missing: it would hold up every letter, or make it a dead letter again."""
     roles = {"parking": redrive.parking_topic} if redrive.parking_topic else {}
     roles |= {role: pipeline.topic_roles[role] for role in ("dead letter", _target_role(redrive))}
     topics = topics_of(pipeline.name, [(settings, roles)])
     if redrive.target == "output" and pipeline.destination.keep_partition:
-        # Outputs keep the partition that their record had in the source. It may be gone: its letters are not.
+        # Outputs keep the partition of their source record. The source topic may be gone while its letters remain.
         with Positions(source_settings) as positions, suppress(UnknownTopicError):
             source = positions.topic(pipeline.source.topic)
             check_kept_partitions(pipeline, len(source.partitions), topics["destination"])

@@ -1,4 +1,4 @@
-"""A dry run: what a redrive would do, letter by letter, without doing it."""
+"""A dry run: decides letter by letter as a redrive would, and writes nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT_CHARACTERS = 300
 
 
 def preview(settings: Mapping[str, str], order: RedriveOrder) -> RedriveResult:
-    """Decides as the engine does, over the same ranges and the same ledger."""
+    """Decide as the engine does, over the same ranges and the same ledger."""
     plan, redrive = order.plan, order.redrive
     with Positions(settings) as positions:
         check_in_log(positions, plan)
@@ -106,10 +106,10 @@ def _shown(text: str) -> str:
 
 
 def letter_in(message: Message) -> DeadLetter | None:
-    """The dead letter that a message is, None if it is none; OtherVersionError as `read_dead_letter`."""
+    """Return the dead letter in a message, or None; raise OtherVersionError as `read_dead_letter` does."""
     try:
         headers = headers_of(message)
     except SystemError:
-        # A name among them is no UTF-8, and nothing that kpipe wrote.
+        # The name of a header is not UTF-8, so another program than kpipe wrote it.
         return None
     return read_dead_letter(message.key(), message.value(), headers or ())

@@ -1,4 +1,4 @@
-"""Whether what a redrive puts back stays there: a record goes back with the timestamp that it had, however old."""
+"""Checks that redriven records stay in their topic: they go back with the timestamp that they had, however old."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from airflow_provider_kpipe.redriving.preview import letter_in
 
 log = logging.getLogger(__name__)
 
-# Each costs some 40 microseconds, and 200 bytes.
+# Reading one costs some 40 microseconds, and 200 bytes.
 ENOUGH_LETTERS = 100_000
 
 
 def check_redrive_retention(
     settings: Mapping[str, str], pipeline: KafkaPipeline, order: RedriveOrder, *, now_ms: int | None = None
 ) -> None:
-    """Warn of records that the topic they go back to deletes or refuses; refuse a redrive of nothing else.
+    """Warn of records that their target topic would delete or reject; refuse a redrive of nothing else.
 
-    It looks into the letters where such a limit may matter: a letter may be younger than the record inside. After the
-    first 100,000 it goes on only as long as none of them stays. A dry run is warned only.
+    The check reads the letters only if there is such a limit: a letter may be younger than the record inside. After
+    the first 100,000 it reads on only until one would stay. A dry run gets at most a warning.
     """
     if not order.plan.pending:
         return
     now = int(time.time() * 1000) if now_ms is None else now_ms
-    # What was in the future when its record was read is less so by now.
+    # A timestamp that lay in the future when its record was read lies less far ahead by now.
     limits = [each for each in timestamp_limits(settings, _topics(pipeline, order), now) if not each.is_of_future]
     if not limits:
         return
@@ -56,7 +56,7 @@ def check_redrive_retention(
 
 @dataclass
 class _Seen:
-    """Letters that were looked at: how many go to each topic, and how many of them are beyond each limit."""
+    """Counts of the letters read: how many go to each topic, and how many of those are beyond each limit."""
 
     looked_at: int = 0
     is_all: bool = True
@@ -64,12 +64,12 @@ class _Seen:
     beyond: Counter[TimestampLimit] = field(default_factory=Counter)
 
     def stays(self, limits: Iterable[TimestampLimit]) -> bool:
-        """Say whether something is within each of these limits."""
+        """Tell whether at least one record is within each of these limits."""
         return all(self.beyond[each] < self.written[each.topic] for each in limits)
 
 
 def _topics(pipeline: KafkaPipeline, order: RedriveOrder) -> list[str]:
-    """Those that are written with timestamps from before."""
+    """Return the topics to which records go with the timestamps that they had."""
     redrive = order.redrive
     parking = [redrive.parking_topic] if redrive.parking_topic else []
     keeps = redrive.target == "source" or pipeline.destination.keep_timestamp
@@ -79,7 +79,7 @@ def _topics(pipeline: KafkaPipeline, order: RedriveOrder) -> list[str]:
 def _compare(
     settings: Mapping[str, str], pipeline: KafkaPipeline, order: RedriveOrder, limits: list[TimestampLimit], now: int
 ) -> _Seen:
-    """Look into many letters, and into more only until it is sure that something stays."""
+    """Compare letters with the limits; after many of them, read on only until one is known to stay."""
     plan, redrive, seen = order.plan, order.redrive, _Seen()
     decisions = Decisions(redrive, redriven(settings, plan, redrive.ledger_topic))
     refusing = [each for each in limits if each.topic == target_topic(pipeline, redrive)]
@@ -94,16 +94,16 @@ def _compare(
                 topic, timestamp = _write(pipeline, redrive, decisions, message, place)
                 if topic is not None:
                     seen.written[topic] += 1
-                # A producer writes the time of writing in the place of 0.
+                # A producer replaces a timestamp of 0 by the time of writing.
                 written_as = timestamp or now
                 seen.beyond.update(each for each in limits if each.topic == topic and written_as < each.moment(now))
         except OtherVersionError:
-            # The partition stops in front of it.
+            # The redrive stops this partition in front of the letter.
             continue
         except KpipeError as failure:
             if not _is_gone(failure):
                 raise
-            # The job tells of it.
+            # The job reports it.
             seen.is_all = False
             log.info("partition %d is not compared any further: %s", planned.partition, failure)
     return seen
@@ -112,7 +112,7 @@ def _compare(
 def _write(
     pipeline: KafkaPipeline, redrive: Redrive, decisions: Decisions, message: Message, place: Place
 ) -> tuple[str | None, int]:
-    """Which topic a letter goes to, and with which timestamp; None is a letter that stays where it is."""
+    """Return the topic that a letter goes to, None if it stays where it is, and the timestamp to write."""
     written_at = message.timestamp()[1]
     letter = letter_in(message)
     outcome = decisions.outcome_of(letter, place, written_at)
@@ -122,7 +122,7 @@ def _write(
 
 
 def _is_gone(failure: KpipeError) -> bool:
-    """Letters expire, and this was planned a while ago."""
+    """Tell whether the letters have expired since the plan was made."""
     cause = failure.__cause__
     return isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._AUTO_OFFSET_RESET
 

@@ -1,4 +1,4 @@
-"""Whether a redrive chooses dead letters that there are: a slip in a form would redrive none, and look like success."""
+"""Checks that a redrive chooses existing dead letters: a slip in a form would redrive none, and look like success."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MOST_NAMES = 10
 def check_selection(settings: Mapping[str, str], plan: Plan, selection: Selection) -> None:
     """Refuse a record, an exception class or another pipeline that no dead letter of the ranges has.
 
-    It reads no further than the first letter that has them. When letters failed makes no difference: nothing may have
-    failed in some hour. Nor does a topic without letters, unless a record is asked for, which somebody has seen there.
+    It reads up to the first letter that matches. It ignores the time of failure: an hour may have had no failure. It
+    accepts a topic without letters, unless the form names a record, which the user has seen there.
     """
     wanted = replace(selection, occurred_from=None, occurred_until=None)
     if wanted == Selection(pipeline=plan.pipeline) or wanted == Selection():
@@ -31,7 +31,7 @@ def check_selection(settings: Mapping[str, str], plan: Plan, selection: Selectio
             try:
                 letter = letter_in(message)
             except OtherVersionError:
-                # It may be the one that is wanted, and nobody here can tell: the redrive says so.
+                # This version cannot read the letter, which may be the wanted one: the redrive reports it.
                 return
             if letter is None:
                 continue

@@ -22,22 +22,22 @@ class Attempt:
 
     number: int
     checkpointed: tuple[int, ...]
-    """The partitions in which a checkpoint has come to more than the plan knows of."""
+    """The partitions in which a checkpoint has committed more than the plan knows of."""
 
 
 def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
-    """Draw a number that all attempts before are below, and see where the group stands by now.
+    """Draw a number above those of all earlier attempts, and read the group's present offsets.
 
-    A plan from before somebody moved the group is refused once a newer run has gone on from there: what it would write
-    is written, or was not wanted. So is one of which the broker has forgotten how far its run has come.
+    Refuse the plan if the group was moved after it was made, and a newer run has resumed there: the plan's records are
+    written already, or were not wanted. Refuse it also if the broker has forgotten the progress of its run.
     """
     with Positions(settings) as positions:
-        # First: of all that is asked here, only this names what ails a connection.
+        # This comes first: of all requests here, only this one names the cause if a connection fails.
         topic = positions.topic(plan.topic)
         checkpoints = positions.checkpoints(plan)
         further = committed_beyond(plan, checkpoints)
         if topic.id == plan.topic_id:
-            # What was stored of a topic goes with it, and whoever reads it says that it is gone.
+            # The stored progress of a topic is deleted with it, and the code that reads the topic reports that.
             _check_remembered(positions, plan, further)
         highest = _highest_number(positions, plan)
     for planned in plan.ranges:
@@ -52,10 +52,10 @@ def begin_attempt(settings: Mapping[str, str], plan: Plan) -> Attempt:
 
 
 def _check_remembered(positions: Positions, plan: Plan, further: Collection[int]) -> None:
-    """Refuse a plan whose number is forgotten, where nothing tells any more how far its run has come.
+    """Refuse a plan whose number the broker has forgotten, if the progress of its run is unknown by now.
 
-    The plan's number was there before anything that its run has stored, so the broker forgets it first. As long as it
-    is there, a range of which nothing is stored was not begun.
+    The plan's number was stored before any progress of its run, so the broker forgets it first. As long as it is
+    there, a range without stored progress was not begun.
     """
     if positions.group_offsets(sequence_group_of(plan.working_group), plan.topic, [0]):
         return
@@ -74,16 +74,18 @@ def _check_remembered(positions: Positions, plan: Plan, further: Collection[int]
 
 
 def _highest_number(positions: Positions, plan: Plan) -> int:
-    """Of the plan, and of the attempts that have stored something: the counter may have expired since, or have been
-    deleted, and an attempt with a number that was drawn before would leave its partitions to the earlier one."""
+    """Return the highest number of the plan and of the attempts that have stored progress.
+
+    The counter may have expired or been deleted since. An attempt that drew an earlier number again would leave its
+    partitions to the earlier attempt.
+    """
     partitions = [each.partition for each in plan.ranges]
     stored = positions.stored_so_far(plan.progress_group(), plan.topic, partitions)
     return max([plan.number, *(each.progress.lease.attempt for each in stored.values())])
 
 
 def _check_not_truncated(positions: Positions, plan: Plan, further: Mapping[int, Held]) -> None:
-    """Refuse to go on where the checkpoint of an older plan has come since: its log may have been cut before this one
-    was made."""
+    """Refuse the later checkpoint of an older plan if the log was truncated below it, perhaps before this plan was."""
     planned = {each.partition: each.leader_epoch for each in plan.ranges}
     asked = {
         partition: (held.highest_completed + 1, held.leader_epoch)

@@ -1,4 +1,4 @@
-"""A job over a plan, from its submission to what Kafka says it did."""
+"""A job over a plan, from its submission to the progress of it that Kafka holds."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from airflow_provider_kpipe.transactions.left_open import END_SECONDS, end_what_
 
 log = logging.getLogger(__name__)
 
-# Airflow kills a task outright five seconds after it asked it to stop: these have to fit in.
+# Airflow kills a task outright five seconds after asking it to stop: both have to fit into that time.
 YIELD_ON_KILL_SECONDS = 3.0
 END_TRANSACTIONS_ON_KILL_SECONDS = 1.0
 LOOK_SECONDS = 0.1
 
 
 class JobRun:
-    """Submits, shows the progress, and reads it in Kafka: what Spark says does not matter to it.
+    """Submits a job and shows its progress, which it reads from Kafka and not from Spark.
 
-    A job that is killed and run again goes on where it stored last.
+    A job that is killed and run again resumes at its last stored offset.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class JobRun:
         )
 
     def run(self, show: Show) -> list[PartitionProgress]:
-        """How far every range has come when the job has ended, however it has ended. Meanwhile it is shown.
+        """Show the progress while the job runs, and return that of every range after its end, however it ended.
 
-        Where nothing is left to be read, no job is submitted.
+        If every range has been read to its end already, submit no job.
         """
         with Positions(self._kafka.source) as positions:
             check_in_log(positions, self._job.plan)
-            # What is stored cannot be read while a killed worker's transaction over it is open.
+            # Stored progress cannot be read while a killed worker's transaction over it is open.
             self._end_transactions(positions)
             progress = positions.progress(self._job.plan)
             if all(each.complete for each in progress):
@@ -80,7 +80,7 @@ class JobRun:
         return progress
 
     def check(self, progress: Sequence[PartitionProgress]) -> None:
-        """Raise unless every range was read to its end, and enough of it passed."""
+        """Raise unless every range was read to its end, and enough of its records passed."""
         unfinished = [each for each in progress if not each.complete]
         if unfinished:
             kind = YieldedRunError if all(map(self._is_given_up, unfinished)) else IncompleteRunError
@@ -88,7 +88,7 @@ class JobRun:
             raise kind(overdue + _unfinished(self._job.plan, unfinished, self._seen_at)) from self._failure
         if self._failure is not None:
             log.warning("Spark failed after every range had been read to its end: %s", self._failure)
-        # Workers that came to their end at one time have not seen each other's.
+        # Workers that ended at the same time have not seen each other's counts.
         counts = sum((each.counts for each in progress), Counts())
         reason = self._job.pipeline.budget.exceeded_by(counts.dead_lettered, counts.read, counts.skipped)
         if reason is not None:
@@ -98,7 +98,7 @@ class JobRun:
             )
 
     def stop(self) -> None:
-        """Let the partitions yield, then end the job, whether they have or not, and what it has left open."""
+        """Let the partitions yield, then end the job, even if some have not, and the transactions that it left open."""
         if self._submission.is_running:
             self._ask_to_yield()
         self._submission.kill()
@@ -118,7 +118,7 @@ class JobRun:
             time.sleep(LOOK_SECONDS)
 
     def _is_given_up(self, progress: PartitionProgress) -> bool:
-        """A task that was only stopped may go on."""
+        """Tell whether a partition was given up for good. If its task was only stopped, a later try may resume it."""
         is_late = self._job.deadline is not None and time.time() >= self._job.deadline
         return progress.ended == "revoked" or (progress.ended == "yielded" and is_late)
 
@@ -130,7 +130,7 @@ class JobRun:
             with self._submission, watch:
                 self._submission.run()
         except (AirflowException, OverdueJobError) as failure:
-            # Only Kafka knows whether it matters.
+            # The progress in Kafka shows whether the failure matters.
             self._failure = failure
             self._end_transactions(positions)
 

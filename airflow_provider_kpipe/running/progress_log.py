@@ -1,4 +1,4 @@
-"""Shows the progress of a running job as it is stored in Kafka: in the task log, and where the task wants it, too."""
+"""Shows the progress that a running job stores in Kafka, in the task log and wherever else the task wants it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Show: TypeAlias = Callable[[Sequence[PartitionProgress]], object]
 STOP_SECONDS = 5.0
 # A log line per partition is of no use for hundreds of them.
 MOST_LINES = 20
-# With more, what is shown elsewhere is large, and is shown at the end only.
+# With more partitions, the progress shown outside the log is large, and is shown at the end only.
 MOST_SHOWN = 200
 
 
 class ProgressLog:
-    """A context manager: inside the block, a thread reads the progress group and logs what has changed."""
+    """A context manager: inside the block, a thread reads the progress group and logs the changes."""
 
     def __init__(self, settings: Mapping[str, str], plan: Plan, *, interval_seconds: float, show: Show) -> None:
         self._settings, self._plan, self._show = settings, plan, show
         self._interval = interval_seconds
         self.moved_at: dict[int, datetime] = {}
-        """When each partition was first seen where it stands."""
+        """The time at which each partition was first seen at its present offset."""
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="kpipe-progress", daemon=True)
 
@@ -54,7 +54,7 @@ class ProgressLog:
         with Positions(self._settings, answer_seconds=STOP_SECONDS) as positions:
             before: dict[int, PartitionProgress] = {}
             looked_at = time.monotonic()
-            # The first look, at once, is what the next one is compared with: a short job has no third.
+            # The first look, at once, gives the next one something to compare with: a short job has no third.
             waits = chain((0.0,), repeat(self._interval))
             while not self._done.wait(next(waits)):
                 try:
@@ -71,7 +71,7 @@ class ProgressLog:
                 before, looked_at = {each.range.partition: each for each in progress}, now
 
     def _show_elsewhere(self, progress: Sequence[PartitionProgress]) -> None:
-        # Once the job is over, its end is shown; nothing older may come behind it.
+        # Once the job is over, the task shows its final progress; nothing older may come after it.
         if len(progress) > MOST_SHOWN or self._done.is_set():
             return
         try:
@@ -86,7 +86,7 @@ class ProgressLog:
         before: Mapping[int, PartitionProgress],
         seconds: float,
     ) -> None:
-        # Of a partition that was taken over, in either direction, another run has read the records.
+        # Another run has read some of the records if one of the two took the partition over: the count may fall.
         rates = {
             each.range.partition: max(0, each.counts.read - before[each.range.partition].counts.read) / seconds
             for each in moved
@@ -114,7 +114,7 @@ def _has_moved(now: PartitionProgress, before: PartitionProgress | None) -> bool
 
 
 def table(progress: Sequence[PartitionProgress], topic: str) -> str:
-    """The state of every partition, and why records could not pass, for the end of a task log."""
+    """Return the state of every partition and the reasons why records could not pass, for the end of a task log."""
     head = ("partition", "start", "end", "stored", "state", "read", "written", "dead", "filtered", "lost", "records/s")
     rows = [
         (

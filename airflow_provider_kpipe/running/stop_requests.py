@@ -1,4 +1,4 @@
-"""Asks a running job to give its partitions up."""
+"""Asks a running job to yield its partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_kpipe.kafka.bounds import let_go, within
 
 
 def request_stop(settings: Mapping[str, str], plan: Plan, attempt: int, reason: str, seconds: float = 10.0) -> None:
-    """Say so to one attempt of a run; its workers look every half a second."""
+    """Ask one attempt of a run to stop; its workers look for the request every half a second."""
     common = connecting({"log_level": 3, **settings})
     consumer = Consumer({**common, "group.id": stop_group_of(plan.working_group), "enable.auto.commit": False})
     position = TopicPartition(plan.topic, stop_partition_of(plan), attempt, StopRequest(attempt, reason).to_text())

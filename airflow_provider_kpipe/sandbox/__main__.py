@@ -1,4 +1,4 @@
-"""`python -m airflow_provider_kpipe.sandbox`: a broker until Ctrl-C or SIGTERM."""
+"""`python -m airflow_provider_kpipe.sandbox` runs a broker until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_kpipe.sandbox.java import FAST_JVM, SMALL_JVM
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Start a broker, print its address, and keep it up."""
+    """Start a broker, print its address, and keep it running."""
     parser = argparse.ArgumentParser(
         prog="python -m airflow_provider_kpipe.sandbox",
         description="Start a single-node Kafka, print its address, and keep it up until Ctrl-C or SIGTERM.",

@@ -1,4 +1,4 @@
-"""The part of Airflow's REST API that a demo and tests need."""
+"""The part of Airflow's REST API that the demo and the tests need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from airflow_provider_kpipe.sandbox.errors import SandboxError
 ANSWER_SECONDS = LOCK_SECONDS + 10.0
 TRIES = 5
 POLL_SECONDS = 0.2
-# What Airflow answers where SQLite has refused a writer.
+# Airflow's answers when SQLite has refused a writer.
 LOCKED = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "Database error",
     HTTPStatus.SERVICE_UNAVAILABLE: "Database is locked",
@@ -29,7 +29,7 @@ FINISHED = frozenset({"success", "failed"})
 
 
 class AirflowApiError(SandboxError):
-    """Airflow refused a request; `status` is the HTTP status."""
+    """Airflow rejected a request; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -45,19 +45,19 @@ class DagImportError:
 
 
 class AirflowApi:
-    """Talks to an Airflow that asks for no password. Raises OSError while nobody answers."""
+    """A client of an Airflow that asks for no password. Its methods raise OSError while Airflow does not answer."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._token: str | None = None
 
     def health(self) -> dict[str, str | None]:
-        """The status of each component: None or "healthy" or "unhealthy"."""
+        """Return the status of each component: None, "healthy" or "unhealthy"."""
         components = self._send("GET", "/api/v2/monitor/health", signed=False)
         return {name: (found or {}).get("status") for name, found in components.items()}
 
     def dags(self) -> set[str]:
-        """Ids of the DAGs that are parsed."""
+        """Return the ids of the DAGs that are parsed."""
         return {each["dag_id"] for each in self._send("GET", "/api/v2/dags?limit=100")["dags"]}
 
     def import_errors(self) -> list[DagImportError]:
@@ -75,7 +75,7 @@ class AirflowApi:
         return DagRun(self, dag_id, run["dag_run_id"])
 
     def backfill(self, dag_id: str, first: datetime, last: datetime, *, again: bool = False) -> list[DagRun]:
-        """Press Airflow's own Backfill button; the runs that it has started, or started again."""
+        """Start a backfill as the UI's Backfill button does; return the runs that it has started, or started again."""
         dates = {"from_date": first.isoformat(), "to_date": last.isoformat()}
         behavior = "completed" if again else "none"
         self._send("POST", "/api/v2/backfills", {"dag_id": dag_id, **dates, "reprocess_behavior": behavior})
@@ -97,7 +97,7 @@ class AirflowApi:
             except AirflowApiError as error:
                 if not any(error.status == status and said in str(error) for status, said in LOCKED.items()):
                     raise
-            # SQLite refuses a writer that has read what another one changes; Airflow has undone what it did.
+            # SQLite refuses a writer if another one changes rows that it has read; Airflow has rolled it back.
             time.sleep(POLL_SECONDS)
         return _answer(request)
 
@@ -124,14 +124,14 @@ class DagRun:
 
     @property
     def page(self) -> str:
-        """Its page in the UI."""
+        """The run's page in the UI."""
         return f"{self.api.url}/dags/{self.dag_id}/runs/{urllib.parse.quote(self.run_id, safe='')}"
 
     def state(self) -> str:
         return str(self._send("GET", self._path)["state"])
 
     def wait(self, timeout: float) -> str:
-        """Wait for the end of the run; its state then."""
+        """Wait for the end of the run; return its final state."""
         deadline = time.monotonic() + timeout
         while (state := self.state()) not in FINISHED:
             if time.monotonic() > deadline:
@@ -146,11 +146,11 @@ class DagRun:
         return {each["task_id"]: each["state"] for each in self._tasks()}
 
     def seconds(self) -> float:
-        """From its trigger to the end of its last task."""
+        """Return the seconds from the trigger of the run to the end of its last task."""
         return max(ended for _, _, ended in self.task_times().values())
 
     def task_times(self) -> dict[str, tuple[float, float, float]]:
-        """When each task was queued, started and ended, in seconds after the trigger of the run."""
+        """Return the seconds from the trigger until each task was queued, started and ended."""
         begin = datetime.fromisoformat(self._send("GET", self._path)["queued_at"])
         moments = ("queued_when", "start_date", "end_date")
         times = {
@@ -163,7 +163,7 @@ class DagRun:
         return next(int(each["try_number"]) for each in self._tasks() if each["task_id"] == task_id)
 
     def xcom(self, task_id: str, key: str = "return_value") -> Any:
-        """What a task has pushed; None if it has not."""
+        """Return the XCom that a task has pushed; None if there is none."""
         try:
             return self._send("GET", f"{self._task_path(task_id)}/xcomEntries/{key}")["value"]
         except AirflowApiError as error:
@@ -172,7 +172,7 @@ class DagRun:
             raise
 
     def log(self, task_id: str, try_number: int | None = None) -> str:
-        """The task's log of its last try, or another, one line per message; errors with their text."""
+        """Return the log of a task's last try, or of another, with a line per message and the text of errors."""
         number = self.tries(task_id) if try_number is None else try_number
         answer = self._send("GET", f"{self._task_path(task_id)}/logs/{number}?full_content=true")
         return "\n".join(line if isinstance(line, str) else _log_line(line) for line in answer["content"])
@@ -192,7 +192,7 @@ class DagRun:
         )
 
     def mark_failed(self, task_id: str) -> None:
-        """As a person does in the UI: a running task is ended."""
+        """Mark a task as failed, as a user does in the UI: Airflow ends a running task."""
         self._send("PATCH", self._task_path(task_id), {"new_state": "failed"})
 
     @property
@@ -210,6 +210,6 @@ class DagRun:
 
 
 def _log_line(message: Mapping[str, Any]) -> str:
-    # An exception's own text stands in its details, not in the event.
+    # The text of an exception is in its details, not in the event.
     errors = [f"{each['exc_type']}: {each['exc_value']}" for each in message.get("error_detail") or ()]
     return "\n".join([str(message["event"]), *errors])

@@ -21,8 +21,8 @@ from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sandbox.supervisor import PATIENCE_SECONDS, Programs
 
 _AIRFLOW = [sys.executable, "-m", "airflow"]
-# What `airflow standalone` runs. It cannot be told to leave out the log servers, which listen on every
-# address of the machine, and it goes on when one of its components has died.
+# The programs of `airflow standalone`. That one always starts the log servers, which listen on every address of the
+# machine, and it runs on when one of its components has died.
 PROGRAMS = Programs(
     first={"migrate": [*_AIRFLOW, "db", "migrate"]},
     services={
@@ -39,10 +39,9 @@ _POLL_SECONDS = 0.2
 class SandboxAirflow:
     """API server, scheduler, DAG processor and triggerer on a free loopback port.
 
-    As a context manager it is up, with the DAGs `wait_for` parsed, inside the block. All its files are in
-    `home`; without one it takes a temporary folder, which `stop` removes. None of its processes outlives
-    this one, however this one ends. `database` is the address of its database, as SQLAlchemy writes it; without
-    one it takes a SQLite in its home.
+    A context manager: inside the block it is up, with the DAGs `wait_for` parsed. All its files are in `home`; without
+    one it makes a temporary folder, which `stop` removes. Its processes end with this one, however this one ends.
+    `database` is the address of its database, in SQLAlchemy's format; without one it uses a SQLite in its home.
     """
 
     def __init__(
@@ -78,14 +77,14 @@ class SandboxAirflow:
 
     @property
     def home(self) -> Path:
-        """Where its database and the logs of its components and tasks are."""
+        """The folder of its database and of the logs of its components and tasks."""
         if self._home is None:
             raise SandboxError("Airflow has no home while it is stopped: call start() first")
         return self._home
 
     @property
     def pid(self) -> int:
-        """The pid of the process that all others are below."""
+        """The pid of the supervisor, the ancestor of all its processes."""
         if self._supervisor is None:
             raise SandboxError("Airflow is not running: call start() first")
         return self._supervisor.pid
@@ -97,7 +96,7 @@ class SandboxAirflow:
         return self
 
     def launch(self) -> None:
-        """Start it, and do not wait: it comes up while the caller does something else."""
+        """Start it without waiting: it comes up while the caller does something else."""
         if self._supervisor is not None:
             raise SandboxError(f"Airflow is already running, below pid {self._supervisor.pid}")
         if not self._dags.is_dir():
@@ -115,7 +114,7 @@ class SandboxAirflow:
                     stdin=subprocess.PIPE,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    # A Ctrl-C in the terminal is for this process, which then ends the others in order.
+                    # A Ctrl-C in the terminal reaches only this process, which then ends the others in order.
                     start_new_session=True,
                 )
         except BaseException:
@@ -123,7 +122,7 @@ class SandboxAirflow:
             raise
 
     def wait_until_ready(self) -> None:
-        """Wait until every component is healthy and the DAGs asked for are parsed; stop it if that fails."""
+        """Wait until every component is healthy and the DAGs `wait_for` are parsed; stop it if that fails."""
         deadline = time.monotonic() + self._start_timeout
         try:
             while (missing := self.missing()) is not None:
@@ -138,7 +137,7 @@ class SandboxAirflow:
             raise
 
     def missing(self) -> str | None:
-        """What it still lacks to run DAGs, None if nothing; raises if that will not come."""
+        """Describe what it still lacks to run DAGs, None if it is ready; raise if it has failed for good."""
         if self._supervisor is None or self._supervisor.poll() is not None:
             raise SandboxError(f"Airflow did not start: {self._log.read_text(errors='replace').strip()}")
         try:
@@ -156,7 +155,7 @@ class SandboxAirflow:
         return f"no DAG {', '.join(sorted(unparsed))} in {self._dags}" if unparsed else None
 
     def stop(self) -> None:
-        """End every process of it, and remove its home if that is temporary."""
+        """End all its processes, and remove its home if that is temporary."""
         if self._supervisor is not None:
             _end(self._supervisor)
             self._supervisor = None
@@ -178,7 +177,7 @@ class SandboxAirflow:
 
 
 def _end(supervisor: subprocess.Popen[bytes]) -> None:
-    """Closing its stdin is the order to end everything; should it not obey, do its work."""
+    """Close its stdin, which orders it to end everything; if it does not obey, kill all processes."""
     if supervisor.stdin is not None:
         supervisor.stdin.close()
     try:

@@ -16,12 +16,12 @@ LOCAL_SPARK: Connection = {"conn_type": "spark", "host": "local[2]"}
 
 
 def kafka_connection(bootstrap_servers: str) -> Connection:
-    """A connection to a broker without authentication."""
+    """Make a connection to a broker without authentication."""
     return {"conn_type": "kafka", "extra": {"bootstrap.servers": bootstrap_servers}}
 
 
 def sqlite(home: Path) -> str:
-    """The address of a database in the home."""
+    """Return the address of a database in the home."""
     # A writer that finds SQLite locked waits; by default it fails after five seconds.
     return f"sqlite:///{home / 'airflow.db'}?timeout={LOCK_SECONDS}"
 
@@ -35,8 +35,8 @@ def airflow_environment(
     *,
     database: str | None = None,
 ) -> dict[str, str]:
-    """Variables for every process of one Airflow. Those of another Airflow in `environ` are left out."""
-    # Without bytecode files each of Airflow's processes would compile its thousand modules again.
+    """Return the variables for every process of one Airflow, without those of another Airflow in `environ`."""
+    # Without bytecode files, each of Airflow's processes would compile its thousand modules again.
     inherited = {
         name: value
         for name, value in environ.items()
@@ -49,7 +49,7 @@ def airflow_environment(
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": database or sqlite(home),
         **{f"AIRFLOW__{name}": value for name, value in _configuration(dags, port).items()},
         **{f"AIRFLOW_CONN_{name.upper()}": json.dumps(connection) for name, connection in connections.items()},
-        # What a killed job leaves behind is removed with the home.
+        # The files that a killed job leaves behind are removed with the home.
         "TMPDIR": str(temporary),
         "SPARK_LOCAL_DIRS": str(temporary),
         "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData",
@@ -64,14 +64,14 @@ def _configuration(dags: Path, port: int) -> dict[str, str]:
         "API__PORT": str(port),
         "API__BASE_URL": url,
         "CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-        # Nobody but this machine can reach it, and a demo should not ask for a password.
+        # Only this machine can reach it, and a demo should not ask for a password.
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
         "CORE__DAGS_FOLDER": str(dags),
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-        # Runs are started by hand: one that the clock starts at a full hour would get between them.
+        # Runs are started by hand: one that the schedule starts at a full hour would come between them.
         "SCHEDULER__USE_JOB_SCHEDULE": "False",
-        # The executor starts a process for each of these, and there are 32 by default.
+        # The executor starts so many processes; the default is 32.
         "CORE__PARALLELISM": "4",
         "DAG_PROCESSOR__PARSING_PROCESSES": "1",
         "DAG_PROCESSOR__REFRESH_INTERVAL": "2",

@@ -25,10 +25,10 @@ STOP_TIMEOUT_SECONDS = 15.0
 
 
 class SandboxBroker:
-    """A single-node Kafka on free loopback ports; as a context manager it is up inside the block.
+    """A single-node Kafka on free loopback ports. A context manager: it is up inside the block.
 
-    All its files are in `folder`; without one it takes a temporary folder, which `stop` removes. On Linux
-    the broker never outlives this process: if this process is killed, only a temporary folder is left.
+    All its files are in `folder`; without one it makes a temporary folder, which `stop` removes. On Linux
+    the broker never outlives this process: if this process is killed, only a temporary folder remains.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class SandboxBroker:
 
     @property
     def folder(self) -> Path:
-        """Where its settings, log (`broker.log`) and data are."""
+        """The folder of its settings, log (`broker.log`) and data."""
         if self._folder is None:
             raise SandboxError("the broker has no folder while it is stopped: call start() first")
         return self._folder
 
     def start(self) -> Self:
-        """Start on what the folder holds, formatting it first if it is new, and wait until it serves."""
+        """Start it on the data in its folder, formatted first if new, and wait until it serves clients."""
         if self._process is not None and self._process.poll() is None:
             raise SandboxError(f"the broker is already running with pid {self._process.pid}")
         jars, java = kafka_jars(), find_java()
@@ -99,7 +99,7 @@ class SandboxBroker:
             self._folder = None
 
     def kill(self) -> None:
-        """Kill it as a crash would; `start` then goes on with the same data and ports."""
+        """Kill it as a crash would; `start` then uses the same data and ports."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -111,15 +111,15 @@ class SandboxBroker:
         self.start()
 
     def pause(self) -> None:
-        """Freeze it: connections stay open, and nothing answers."""
+        """Freeze it: connections stay open, without an answer."""
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a paused broker go on."""
+        """Resume a paused broker."""
         self._running().send_signal(signal.SIGCONT)
 
     def wait(self) -> None:
-        """Wait for as long as the broker runs; that it ended by itself is then an error."""
+        """Wait while the broker runs; raise when it ends by itself."""
         self._running().wait()
         raise self._died()
 
@@ -151,7 +151,7 @@ class SandboxBroker:
         self._process = None
 
     def _wait_until_it_serves(self, cluster_id: str) -> None:
-        """Wait until the node lists itself: its port opens earlier than that."""
+        """Wait until the node lists itself, which is later than its port opens."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
@@ -160,14 +160,14 @@ class SandboxBroker:
                 "bootstrap.servers": self.bootstrap_servers,
                 "reconnect.backoff.ms": 50,
                 "reconnect.backoff.max.ms": 100,
-                "log_level": 0,  # it would report every refused connection on stderr
+                "log_level": 0,  # otherwise it logs every refused connection on stderr
             }
         )
         deadline = time.monotonic() + self._start_timeout
         while time.monotonic() < deadline:
             if self._running().poll() is not None:
                 raise self._died()
-            with contextlib.suppress(KafkaException):  # refused or not yet known: not up yet
+            with contextlib.suppress(KafkaException):  # the connection is refused, or the node is unknown: not up yet
                 cluster = admin.describe_cluster(request_timeout=1.0).result()
                 if cluster.cluster_id == cluster_id and any(node.id == NODE_ID for node in cluster.nodes):
                     return

@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.5
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the demo; 0 if every number is as seeded."""
+    """Run the demo; return 0 if every number is as seeded."""
     parser = argparse.ArgumentParser(
         prog="python -m airflow_provider_kpipe.sandbox.demo",
         description="Start Kafka and Airflow here, run the orders pipeline on Spark, and check every number.",
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def dags_folder() -> Path:
-    """The DAGs of the checkout."""
+    """Return the folder of the checkout's DAGs."""
     folder = Path(airflow_provider_kpipe.__file__).parents[1] / "dags"
     if not (folder / f"{DAG_ID}.py").is_file():
         raise SandboxError(
@@ -91,7 +91,7 @@ def _demo(stage: Stage, folder: Path, *, once: bool) -> int:
 
 
 def _bring_up(stage: Stage, broker: SandboxBroker, airflow: SandboxAirflow) -> tuple[orders.PartitionSeed, ...]:
-    """Airflow takes longest: Kafka is started and filled while it comes up."""
+    """Start both; Airflow takes longest, so Kafka is started and filled meanwhile."""
     stage.say("starting Airflow and Kafka")
     airflow.launch()
     broker.start()
@@ -109,7 +109,7 @@ def _bring_up(stage: Stage, broker: SandboxBroker, airflow: SandboxAirflow) -> t
 
 
 def _follow(stage: Stage, run: DagRun, bootstrap_servers: str) -> str:
-    """Tell what happens until the run has ended, and how."""
+    """Print the progress until the run has ended; return its final state."""
     deadline = time.monotonic() + RUN_SECONDS
     plan: Plan | None = None
     before: dict[str, str | None] = {}

@@ -1,4 +1,4 @@
-"""Reads back from Kafka what a demo run has left there."""
+"""Reads the outcome of a demo run back from Kafka."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KIND_OF_EXCEPTION: Mapping[str, Kind] = {
 
 @dataclass(slots=True)
 class Found:
-    """What the output and the dead-letter topic hold, by the partition that it came from."""
+    """Counts of the records in the output and the dead-letter topic, by their source partition."""
 
     written: Counter[int] = field(default_factory=Counter)
     dead: Counter[tuple[int, Kind]] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class Found:
 
 
 def read_back(bootstrap_servers: str, group: str, state: str, checkpoint: Mapping[str, Any] | None) -> Outcome:
-    """The outcome of a run: its checkpoint's numbers beside those of Kafka itself."""
+    """Return the outcome of a run: its checkpoint's numbers beside those found in Kafka."""
     found = _find(bootstrap_servers)
     with Positions({"bootstrap.servers": bootstrap_servers}) as positions:
         topic = positions.topic(TOPIC)
@@ -102,7 +102,7 @@ def _count_dead(messages: Iterable[Message], found: Found) -> None:
 
 
 def _records_of(settings: Mapping[str, str], name: str) -> Iterator[Message]:
-    """Every committed record of a topic."""
+    """Yield every committed record of a topic."""
     with Positions(settings) as positions:
         topic = positions.topic(name)
         first, end = (ask(topic, "read_committed") for ask in (positions.earliest, positions.latest))

@@ -1,4 +1,4 @@
-"""Shows a run on its way: one line per partition, rewritten in place on a terminal."""
+"""Shows the progress of a run: one line per partition, rewritten in place on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UP_AND_CLEAR = "\x1b[1A\x1b[2K"
 
 
 class Stage:
-    """Where the demo speaks: lines with the time since its start, and the progress lines."""
+    """The demo's output: lines with the time since its start, and the progress lines."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -23,17 +23,17 @@ class Stage:
         self._last: Sequence[str] = ()
 
     def say(self, text: str) -> None:
-        """A line of the story."""
+        """Print a line with the time since the start."""
         self._write(f"{time.monotonic() - self._started:5.1f} s  {text}\n")
         self._drawn = 0
 
     def show(self, text: str) -> None:
-        """Text without a time, with an empty line before it."""
+        """Print text without a time, after an empty line."""
         self._write(f"\n{text}\n")
         self._drawn = 0
 
     def progress(self, partitions: Sequence[PartitionProgress]) -> None:
-        """A line per partition; on a terminal over those of the last call, elsewhere only those that changed."""
+        """Print a line per partition: on a terminal over those of the last call, elsewhere only those that changed."""
         lines = [progress_line(each) for each in partitions]
         if lines == self._last:
             return
@@ -50,7 +50,7 @@ class Stage:
 
 
 def progress_line(each: PartitionProgress) -> str:
-    """One partition, as far as its run has stored it in Kafka."""
+    """Format the progress that the run of one partition has stored in Kafka."""
     filled = int(_BAR * each.fraction)
     return (
         f"         partition {each.range.partition} {'█' * filled}{'·' * (_BAR - filled)} {each.fraction:4.0%} "

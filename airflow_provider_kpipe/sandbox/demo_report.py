@@ -1,4 +1,4 @@
-"""The demo's numbers: a table of them, and whether they are as seeded. Pure."""
+"""The demo's numbers: makes a table of them, and compares them with the seeded ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEAD = ("partition", "range", "written", "dead-lettered", f"in {ENRICHED}", f"i
 
 @dataclass(frozen=True, slots=True)
 class PartitionOutcome:
-    """What became of one partition of the orders: what the run says, and what Kafka holds."""
+    """The outcome of one partition of the orders: the run's own numbers, and those found in Kafka."""
 
     partition: int
     start: int
@@ -27,7 +27,7 @@ class PartitionOutcome:
     found_written: int
     """Orders of this partition in the output topic, each counted once."""
     found_dead: Mapping[Kind, int]
-    """The same for the dead-letter topic, by what was wrong with them."""
+    """The same for the dead-letter topic, by the kind of fault."""
     committed: int | None
     log_end: int
 
@@ -38,16 +38,16 @@ class PartitionOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the whole run."""
+    """The outcome of the whole run."""
 
     state: str
     partitions: tuple[PartitionOutcome, ...]
     repeated: int
-    """Records in the output or dead-letter topic that are there a second time."""
+    """The number of repeated records in the output and the dead-letter topic."""
 
 
 def table(outcome: Outcome) -> str:
-    """A row per partition, and their sum."""
+    """Format a row per partition, and their sum."""
     rows = [_row(each) for each in outcome.partitions]
     cells = [list(_HEAD), *rows, _sums(outcome.partitions)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(_HEAD))]
@@ -55,7 +55,7 @@ def table(outcome: Outcome) -> str:
 
 
 def differences(seeds: Sequence[PartitionSeed], outcome: Outcome) -> list[str]:
-    """Every number that is not as seeded, in words; none if all are."""
+    """Describe every number that differs from the seeded one; return none if all are equal."""
     found = [] if outcome.state == "success" else [f"the DAG run ended as {outcome.state!r} instead of 'success'"]
     if outcome.repeated:
         found.append(f"{outcome.repeated:,} records were written more than once")
@@ -74,7 +74,7 @@ def differences(seeds: Sequence[PartitionSeed], outcome: Outcome) -> list[str]:
 
 
 def verdict(seeds: Sequence[PartitionSeed], outcome: Outcome) -> str:
-    """Whether every number is as seeded, for the end of the demo."""
+    """Report on the numbers that differ from the seeded ones, if any, for the end of the demo."""
     wrong = differences(seeds, outcome)
     if wrong:
         return "\n".join(["NOT as seeded:", *(f"  {line}" for line in wrong)])

@@ -1,4 +1,4 @@
-"""What goes wrong with the sandbox itself."""
+"""The errors of the sandbox itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ class SandboxError(RuntimeError):
 
 
 def tail(text: str, lines: int = 20) -> str:
-    """The last lines of a program's output, indented, for the end of an error message."""
+    """Return the last lines of a program's output, indented, for the end of an error message."""
     kept = text.strip().splitlines()[-lines:]
     return "\n".join(f"    {line}" for line in kept) or "    (it wrote nothing)"

@@ -17,13 +17,13 @@ TIMEOUT_SECONDS = 900.0
 
 @dataclass(frozen=True)
 class Dependency:
-    """A module to fetch, by its `group:module:version`, alone or with all that it needs."""
+    """A module to fetch, by its `group:module:version`, alone or with its own dependencies."""
 
     coordinates: str
     transitive: bool = False
 
     def to_xml(self) -> str:
-        """This dependency as an element of an Ivy file."""
+        """Format this dependency as an element of an Ivy file."""
         group, module, version = self.coordinates.split(":")
         return (
             f'<dependency org="{group}" name="{module}" rev="{version}" conf="default->default"'
@@ -34,7 +34,7 @@ class Dependency:
 def retrieve(dependencies: Iterable[Dependency], pattern: str, work: Path) -> None:
     """Download `dependencies` to the paths that `pattern` gives; Ivy's own files all stay in `work`.
 
-    The file that `$KPIPE_IVY_SETTINGS` names, if any, says from where, in Ivy's own settings format.
+    The file in `$KPIPE_IVY_SETTINGS`, if set, names the sources, in Ivy's own settings format.
     """
     dependencies = tuple(dependencies)
     work.mkdir(parents=True, exist_ok=True)
@@ -71,10 +71,10 @@ def retrieve(dependencies: Iterable[Dependency], pattern: str, work: Path) -> No
 
 
 def _default_settings(dependencies: tuple[Dependency, ...], work: Path) -> Path:
-    """Settings for Maven Central, which Ivy knows by itself.
+    """Write settings for Maven Central, which Ivy knows by itself.
 
-    A list of pinned modules needs neither their descriptions nor the registry's checksums, as the caller has
-    better ones: Kafka's jars came in 6 seconds this way, and in 38 the other.
+    Pinned modules are fetched without their descriptions and the registry's checksums, as the caller has better
+    ones: Kafka's jars took 6 seconds this way, and 38 seconds with them.
     """
     resolving = any(item.transitive for item in dependencies)
     settings = work / "settings.xml"

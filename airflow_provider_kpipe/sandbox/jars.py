@@ -1,6 +1,6 @@
 """The jars of Kafka: pinned and checksummed in a lock file, downloaded once per user.
 
-`python -m airflow_provider_kpipe.sandbox.jars` fetches them ahead of time, `--write-lock` resolves anew.
+`python -m airflow_provider_kpipe.sandbox.jars` fetches them ahead of time; `--write-lock` resolves them again.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from airflow_provider_kpipe.sandbox.ivy import Dependency, retrieve
 
 LOCK_FILE = Path(__file__).with_name("kafka-jars.lock.json")
 
-# The tools need nothing that the broker does not have, except for Connect, which nobody runs here.
-# Kafka logs through SLF4J 1.7: without a binding, a broker that cannot start would not say why.
+# The tools need only the broker's jars, except for Connect, which is not used here. Kafka logs through SLF4J 1.7:
+# without a binding, a broker that fails to start would not log the reason.
 ROOTS = (
     Dependency("org.apache.kafka:kafka_2.13:4.2.0", transitive=True),
     Dependency("org.apache.kafka:kafka-tools:4.2.0"),
@@ -33,7 +33,7 @@ ROOTS = (
 
 @dataclass(frozen=True)
 class Jar:
-    """One line of the lock: what was asked for, and the bytes that must come."""
+    """One entry of the lock: the coordinates to ask for, and the file that must arrive."""
 
     coordinates: str
     file: str
@@ -42,12 +42,12 @@ class Jar:
 
 
 def kafka_jars() -> list[Path]:
-    """The broker and its tools."""
+    """Return the jars of the broker and its tools."""
     return locked_jars("kafka", LOCK_FILE)
 
 
 def locked_jars(name: str, lock: Path) -> list[Path]:
-    """The jars of a lock on disk, verified against it, after a download if this user has none yet."""
+    """Return the jars of a lock, verified against it; download them first if this user has none yet."""
     folder = cache_folder(os.environ) / f"{name}-{_sha256(lock)[:16]}"
     jars = read_lock(lock)
     if not folder.is_dir():
@@ -57,7 +57,7 @@ def locked_jars(name: str, lock: Path) -> list[Path]:
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where this user's downloads are kept."""
+    """Return the folder for this user's downloads."""
     if own := environ.get("KPIPE_CACHE"):
         return Path(own).absolute()
     if xdg := environ.get("XDG_CACHE_HOME"):
@@ -66,7 +66,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
-    """The jars of a lock file, in its order."""
+    """Read the jars of a lock file, in its order."""
     return tuple(Jar(**entry) for entry in json.loads(path.read_text())["jars"])
 
 
@@ -90,7 +90,7 @@ def verify(folder: Path, jars: Iterable[Jar]) -> None:
 
 
 def write_lock(path: Path = LOCK_FILE, roots: Sequence[Dependency] = ROOTS) -> tuple[Jar, ...]:
-    """Resolve `roots` with everything they need, and write what came as the new lock."""
+    """Resolve `roots` with their dependencies, and write the jars that arrived as the new lock."""
     with tempfile.TemporaryDirectory(prefix="kpipe-lock-") as work:
         tree = Path(work, "jars")
         pattern = f"{tree}/[organisation]/[module]/[revision]/[artifact]-[revision].[ext]"
@@ -109,12 +109,12 @@ def write_lock(path: Path = LOCK_FILE, roots: Sequence[Dependency] = ROOTS) -> t
 
 
 def _fetch(jars: tuple[Jar, ...], folder: Path) -> None:
-    """Download into a staging folder, verify, and rename: `folder` is whole or not there."""
+    """Download into a staging folder, verify, and rename: `folder` is either whole or absent."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = folder.with_name(f"{folder.name}.partial")
     with folder.with_name(f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the system releases it if the holder is killed
-        if folder.is_dir():  # someone else fetched them while this process waited
+        if folder.is_dir():  # another process fetched them while this one waited
             return
         if staging.exists():  # left by a process that was killed
             shutil.rmtree(staging)
@@ -134,7 +134,7 @@ def _sha256(path: Path) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch the jars, or write the lock anew."""
+    """Fetch the jars, or write the lock again."""
     parser = argparse.ArgumentParser(prog="python -m airflow_provider_kpipe.sandbox.jars", description=__doc__)
     parser.add_argument("--write-lock", action="store_true", help=f"resolve the versions again into {LOCK_FILE.name}")
     if parser.parse_args(arguments).write_lock:

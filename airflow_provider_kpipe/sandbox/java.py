@@ -1,4 +1,4 @@
-"""Finds a Java that can run Kafka, and builds the commands that do."""
+"""Finds a Java that can run Kafka, and builds the commands for it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ MINIMUM_JAVA = 17
 
 @dataclass(frozen=True)
 class Jvm:
-    """How much a Java process may take, and how hard it works to become fast."""
+    """The heap size of a Java process, and its flags."""
 
     heap: str
     flags: tuple[str, ...] = ()
 
 
 SMALL_JVM = Jvm("256m", ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
-"""Starts quickly and stays small: for demos and tests."""
+"""A JVM that starts quickly and stays small, for demos and tests."""
 
 FAST_JVM = Jvm("1g")
-"""Java's own defaults, with room: for benchmarks."""
+"""A JVM with Java's own defaults and a large heap, for benchmarks."""
 
 
 def java_command(
     java: Path, jvm: Jvm, classpath: Iterable[Path], folder: Path, main_class: str, arguments: Sequence[str]
 ) -> list[str]:
-    """The command line of `main_class`, which leaves no file outside `folder`."""
+    """Build the command line of `main_class`, which leaves no file outside `folder`."""
     return [
         str(java),
         f"-Xmx{jvm.heap}",
@@ -53,7 +53,7 @@ def java_command(
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Path:
-    """The first Java of version 17 or later: that of JAVA_HOME, else the one on PATH."""
+    """Find the first Java of version 17 or later: that of JAVA_HOME, else the one on PATH."""
     candidates: list[tuple[str, str | None]] = []
     if home := environ.get("JAVA_HOME"):
         candidates.append((f"JAVA_HOME={home}", shutil.which(f"{home}/bin/java")))
@@ -76,7 +76,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Path:
 
 @functools.cache
 def java_version(executable: str) -> int | None:
-    """The major version of a Java, or None if it does not say."""
+    """Return the major version of a Java, or None if it is unknown."""
     try:
         answer = subprocess.run(
             [executable, "-XX:-UsePerfData", "-version"],
@@ -91,6 +91,6 @@ def java_version(executable: str) -> int | None:
 
 
 def parse_version(text: str) -> int | None:
-    """The major version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_412"."""
+    """Return the major version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_412"."""
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match.group(1)) if match else None

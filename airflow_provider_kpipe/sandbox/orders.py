@@ -1,4 +1,4 @@
-"""Orders for the demo: every run makes the same ones, and knows how many of them cannot pass."""
+"""Orders for the demo: every run makes the same ones, with a known number of poison records."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 TOPIC, ENRICHED, DEAD, PARKED = "orders", "orders.enriched", "orders.dead", "orders.parked"
 PARTITIONS = 4
 ORDERS = 200_000
-# A day of orders, so that a backfill has hours to choose from.
+# The orders cover a day, so that a backfill has hours to choose from.
 DAY = datetime(2026, 1, 1, tzinfo=timezone.utc)
 _DAY_MS = round(DAY.timestamp() * 1000)
 _MILLISECONDS_OF_DAY = 86_400_000
 
 _CUSTOMERS = 4_999
-# Customers are not spread evenly: neither are those of a real topic.
+# Customers are spread unevenly, as in a real topic.
 _PARTITION_OF_CUSTOMER = (0, 0, 0, 1, 1, 1, 2, 2, 3, 3)
 _ARTICLES = (("tea-green-100g", 6.9), ("tea-black-250g", 9.5), ("cup-blue", 12.0), ("kettle-1l", 49.9), ("tray", 18.25))
 _CITIES = ("Lisbon", "Kraków", "Lyon", "Turku", "Graz", "Cork", "Ghent")
@@ -35,7 +35,7 @@ _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent for one order."""
+    """The record that is sent for one order."""
 
     kind: Kind
     key: bytes
@@ -47,7 +47,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeed:
-    """How many orders of each kind a partition holds."""
+    """The number of orders of each kind in a partition."""
 
     partition: int
     good: int
@@ -73,12 +73,12 @@ def number_of(identifier: str) -> int:
 
 
 def partition_of(number: int) -> int:
-    """A customer's orders stay in one partition."""
+    """Return the partition of an order: a customer's orders stay in one."""
     return _PARTITION_OF_CUSTOMER[_customer(number) % len(_PARTITION_OF_CUSTOMER)]
 
 
 def kind_of(number: int) -> Kind:
-    """Three and a half orders of a thousand are poison."""
+    """Return the kind of an order: three and a half of a thousand are poison."""
     if number % 500 == 137:
         return "broken_json"
     if number % 1000 == 733:
@@ -91,7 +91,7 @@ def _customer(number: int) -> int:
 
 
 def placed_at(number: int, count: int = ORDERS) -> datetime:
-    """When the order was placed: `count` of them, evenly over the day."""
+    """Return the time of an order: `count` orders are spread evenly over the day."""
     return DAY + timedelta(milliseconds=number * _MILLISECONDS_OF_DAY // count)
 
 
@@ -131,7 +131,7 @@ def messages(count: int = ORDERS) -> Iterator[Message]:
 
 
 def seeds(count: int = ORDERS) -> tuple[PartitionSeed, ...]:
-    """What `seed` puts into each partition."""
+    """Count the orders that `seed` puts into each partition, by kind."""
     found = Counter((partition_of(number), kind_of(number)) for number in range(count))
     return tuple(
         PartitionSeed(partition, **{kind: found[partition, kind] for kind in KINDS}) for partition in range(PARTITIONS)
@@ -139,13 +139,13 @@ def seeds(count: int = ORDERS) -> tuple[PartitionSeed, ...]:
 
 
 def create_order_topics(bootstrap_servers: str) -> None:
-    """Make the topics of the orders pipeline."""
+    """Create the topics of the orders pipeline."""
     create_topics(bootstrap_servers, TOPIC, ENRICHED, partitions=PARTITIONS)
     create_topics(bootstrap_servers, DEAD, PARKED)
 
 
 def seed(bootstrap_servers: str, count: int = ORDERS) -> tuple[PartitionSeed, ...]:
-    """Send the orders to their topic, and return what each partition got."""
+    """Send the orders to their topic, and return the counts of each partition."""
     from confluent_kafka import Producer
 
     producer = Producer(

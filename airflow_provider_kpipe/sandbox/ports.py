@@ -1,4 +1,4 @@
-"""Loopback ports for what is about to listen."""
+"""Finds free loopback ports for servers that are about to start."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from pathlib import Path
 _RANGE_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST, _LAST_BY_DEFAULT = 15_000, 32_767
 _MOST_TRIES = 1_000
-# Of its own: whoever makes chance the same for a test would have all processes try the same ports.
+# Independent of `random.seed`: a test that seeds it would make all processes try the same ports.
 _RANDOM = random.SystemRandom()
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Find distinct ports that nothing listens on, and that the system gives to no connection.
+    """Find distinct ports that no process listens on, outside the range that the system gives to connections.
 
-    A Java takes seconds to come up, and a broker that was killed comes back to its port: a connection that got it in
-    between would keep it out, and a client that calls a broker which is gone could even reach itself there.
+    Java takes seconds to start, and a killed broker returns to its port: a connection that got the port in between
+    would block the broker. A client that calls a stopped broker could even connect to itself there.
     """
     own = _below_connections()
     with contextlib.ExitStack() as stack:
-        # All are held until the last is bound, so none is given twice.
+        # All ports are held until the last is bound, so that no port is returned twice.
         sockets = []
-        # Where all are for connections, the system chooses.
+        # If all ports are for connections, the system chooses.
         for port in [*_RANDOM.sample(own, min(len(own), _MOST_TRIES)), *[0] * count]:
             candidate = socket.socket()
             try:

@@ -17,8 +17,8 @@ _LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
 def start(command: Sequence[str], *, folder: Path, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
     """Start `command` in `folder`, with stdout and stderr going to `output`.
 
-    On Linux the child is killed when this process ends, however it ends. It gets a session of its own, so
-    that a Ctrl-C in the terminal reaches this process only, which then stops the child in its own order.
+    On Linux the child is killed when this process ends, however it ends. The child gets a session of its own: a
+    Ctrl-C in the terminal reaches only this process, which then stops its children in the right order.
     """
     if sys.platform == "linux":
         command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
@@ -37,7 +37,7 @@ def start(command: Sequence[str], *, folder: Path, output: int | IO[bytes]) -> s
 
 
 def run(command: Sequence[str], *, folder: Path, timeout: float) -> tuple[int, str]:
-    """Run `command` to its end; its exit code, and stdout and stderr as one text."""
+    """Run `command` to its end; return its exit code, and stdout and stderr as one text."""
     process = start(command, folder=folder, output=subprocess.PIPE)
     try:
         output, _ = process.communicate(timeout=timeout)
@@ -50,9 +50,9 @@ def run(command: Sequence[str], *, folder: Path, timeout: float) -> tuple[int, s
 
 @functools.cache
 def _starter(pid: int) -> ThreadPoolExecutor:
-    """One thread that starts every child: Linux counts the starting *thread* as the parent.
+    """Return the one thread that starts every child: Linux counts the starting *thread* as the parent.
 
     A child started by a short-lived thread would be killed when that thread ends; this thread stays until
-    the interpreter exits. One for each pid, because threads are not inherited by a fork.
+    the interpreter exits. Each pid has its own, because a fork does not inherit threads.
     """
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"kpipe-starter-{pid}")

@@ -16,7 +16,7 @@ TIMEOUT_SECONDS = 60.0
 
 def format_storage(java: Path, jars: Iterable[Path], settings: Path) -> None:
     """Format the data folder that the properties file `settings` names, for a new cluster."""
-    # One argument, with "=": an id may begin with a dash.
+    # The "=" makes it one argument: an id may begin with a dash.
     arguments = ["format", f"--cluster-id={new_cluster_id()}", "--config", str(settings)]
     command = java_command(java, SMALL_JVM, jars, settings.parent, "kafka.tools.StorageTool", arguments)
     code, output = process.run(command, folder=settings.parent, timeout=TIMEOUT_SECONDS)
@@ -28,12 +28,12 @@ def format_storage(java: Path, jars: Iterable[Path], settings: Path) -> None:
 
 
 def new_cluster_id() -> str:
-    """A random cluster id in Kafka's spelling: 22 characters of URL-safe base64."""
+    """Make a random cluster id in Kafka's format: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
 
 
 def read_cluster_id(identity: Path) -> str:
-    """The cluster id in the `meta.properties` of a formatted folder."""
+    """Read the cluster id from the `meta.properties` of a formatted folder."""
     for line in identity.read_text().splitlines():
         name, _, value = line.partition("=")
         if name == "cluster.id":

@@ -1,7 +1,7 @@
 """Runs a program that has many processes, and ends all of them when its parent ends.
 
-Run as `python -m ...supervisor <programs as JSON>` with a pipe as stdin. That the pipe is closed, by a parent
-that wants it so or by Linux because the parent was killed, is the order to end everything.
+Run as `python -m ...supervisor <programs as JSON>` with a pipe as stdin. The end of the pipe is the order to end
+everything: the parent closes it, or Linux does because the parent was killed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Command = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What to run: first some programs to their end, one after the other, then services, all at once."""
+    """The programs to run: first some to their end, one after the other, then services, all at once."""
 
     first: Mapping[str, Command]
     services: Mapping[str, Command]
@@ -46,14 +46,14 @@ class Programs:
 
 
 def log_of(name: str) -> Path:
-    """Where a program's output goes, in the working directory."""
+    """Return the file for a program's output, in the working directory."""
     return Path(f"{name}.log")
 
 
 def main(programs: Programs) -> None:
-    """Run until stdin is closed or a program fails; either way nothing is left running."""
+    """Run until stdin is closed or a program fails; end all processes either way."""
     if sys.platform == "linux":
-        # Whatever loses its own parent becomes our child, where it can be found and ended.
+        # A process that loses its parent becomes a child of this one, which can find and end it.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGTERM, _exit)
     try:
@@ -80,14 +80,14 @@ def end_descendants(patience: float) -> None:
                 if now > deadline:
                     each.kill()
                 elif now - asked_at.get(each, -ASK_AGAIN_SECONDS) >= ASK_AGAIN_SECONDS:
-                    # Airflow's scheduler may swallow the first request, and goes on.
+                    # Airflow's scheduler may swallow the first request, and run on.
                     each.terminate()
                     asked_at[each] = now
         time.sleep(LOOK_SECONDS / 2)
 
 
 def _start(name: str, command: Command) -> int:
-    # Not subprocess: it would have to share the reaping of children with us.
+    # Not `subprocess`, which would reap children too, in competition with `_reap`.
     return os.posix_spawn(
         command[0],
         command,
@@ -97,13 +97,13 @@ def _start(name: str, command: Command) -> int:
             (os.POSIX_SPAWN_OPEN, 1, log_of(name), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ],
-        # Python ignores these two for itself, and an ignored signal stays ignored in children.
+        # Python ignores these two signals, and an ignored signal stays ignored in children.
         setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
     )
 
 
 def _watch(names: dict[int, str], *, may_end: bool) -> None:
-    """Return when all have ended well. Exits when one ends otherwise, or the parent is gone or wants an end."""
+    """Return when all have ended well. Exit when one ends otherwise, or when the parent closes stdin or is gone."""
     while names:
         if select.select([0], [], [], LOOK_SECONDS)[0] and not os.read(0, 1):
             sys.exit()
@@ -115,7 +115,7 @@ def _watch(names: dict[int, str], *, may_end: bool) -> None:
 
 
 def _reap() -> dict[int, int]:
-    """Exit codes of the children that have ended since the last call, by pid."""
+    """Return the exit codes of the children that have ended since the last call, by pid."""
     ended: dict[int, int] = {}
     with contextlib.suppress(ChildProcessError):
         while True:

@@ -13,7 +13,7 @@ from airflow_provider_kpipe.sandbox.java import SMALL_JVM, Jvm, find_java, java_
 
 
 def run_tool(main_class: str, arguments: Sequence[str], *, timeout: float = 60.0, jvm: Jvm = SMALL_JVM) -> str:
-    """Run a main class of Kafka's jars to its end, and return what it printed."""
+    """Run a main class of Kafka's jars to its end, and return its output."""
     with tempfile.TemporaryDirectory(prefix="kpipe-tool-") as name:
         folder = Path(name)
         command = java_command(find_java(), jvm, kafka_jars(), folder, main_class, arguments)
@@ -24,7 +24,7 @@ def run_tool(main_class: str, arguments: Sequence[str], *, timeout: float = 60.0
 
 
 def kafka_consumer_groups(bootstrap_servers: str, *arguments: str) -> str:
-    """`kafka-consumer-groups`: `kafka_consumer_groups(address, "--describe", "--group", "orders")`."""
+    """Run `kafka-consumer-groups`: `kafka_consumer_groups(address, "--describe", "--group", "orders")`."""
     return run_tool(
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         ["--bootstrap-server", bootstrap_servers, *arguments],

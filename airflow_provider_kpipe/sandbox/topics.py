@@ -1,4 +1,4 @@
-"""Makes topics and waits until they can be used."""
+"""Creates topics and waits until they can be used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def create_topics(
     deadline = time.monotonic() + timeout
     settings: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
     topics = [NewTopic(name, partitions, replication_factor=1, config=dict(config or {})) for name in names]
-    admin = AdminClient(settings)  # kept by a name: its answers fail if it goes away before they come
+    admin = AdminClient(settings)  # kept in a variable: its answers fail if it is deleted before they arrive
     for created in admin.create_topics(topics, request_timeout=timeout).values():
         created.result()
 
@@ -39,7 +39,7 @@ def create_topics(
 
 
 def _wait_for_leader(consumer: Consumer, partition: TopicPartition, deadline: float) -> None:
-    """Ask for the partition's offsets until they come: the leader knows a new topic only after a moment."""
+    """Ask for the partition's offsets until they arrive: the leader knows a new topic only after a moment."""
     from confluent_kafka import KafkaError, KafkaException
 
     not_yet = (

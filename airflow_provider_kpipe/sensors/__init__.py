@@ -1,1 +1,1 @@
-"""Gates."""
+"""Gates: sensors that wait until partitions are drained."""

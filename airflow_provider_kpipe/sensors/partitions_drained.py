@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 class KpipePartitionsDrainedSensor(BaseSensorOperator):
     """Waits until the committed offsets of a pipeline's group have reached a target.
 
-    Poking and deferred, it looks at the same things, fails for the same reasons and returns the same XCom.
+    Poking or deferred, it makes the same checks, fails for the same reasons and returns the same XCom.
 
-    :param pipeline: whose group is watched
+    :param pipeline: the pipeline whose group is watched
     :param until: 'latest' (the end of the topic at each look), a moment (all records before it), an offset per
         partition, or a plan, usually a plan task's output
-    :param partitions: only these
-    :param group_id: another group than the pipeline's, or the plan's
+    :param partitions: only these partitions
+    :param group_id: a group to watch instead of the pipeline's, or the plan's
     """
 
     template_fields: Sequence[str] = ("until", "partitions", "group_id")
@@ -63,8 +63,8 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
             self.target()
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Deferrable, it defers from within the first poke: what soft_fail and never_fail mean is Airflow's to say."""
-        # Rescheduled, each poke is an instance of its own.
+        """Look once. If deferrable, defer from within the first poke: Airflow then applies soft_fail and never_fail."""
+        # In reschedule mode, each poke is a new instance.
         self._has_answered = self._has_answered or bool(context and context.get("task_reschedule_count"))
         found = self.look_once()
         if not found.is_done and self.is_deferrable:
@@ -106,11 +106,11 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
 
     @property
     def _is_first_contact(self) -> bool:
-        """Whether neither a plan nor an earlier look says that the connection has ever worked."""
+        """True if neither a plan nor an earlier look shows that the connection has ever worked."""
         return not self._has_answered and self.plan() is None
 
     def plan(self) -> Plan | None:
-        """The plan that is waited for, if it is one."""
+        """Return the plan to wait for; None if `until` is something else."""
         until = rendered(self.until)
         return read_plan(until, self.pipeline) if isinstance(until, Mapping) and "ranges" in until else None
 

@@ -1,1 +1,1 @@
-"""Finds the Spark application, packs what executors need, and submits without leaking secrets."""
+"""Finds the Spark application, packs the modules for executors, and submits without leaking secrets."""

@@ -1,4 +1,4 @@
-"""Where the Spark application is, and the archive that executors import from."""
+"""The location of the Spark application, and the archive that executors import from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGE = Path(airflow_provider_kpipe.__file__).parent
 
 
 def spark_jobs_folder() -> Path:
-    """In an installed wheel the application is inside the package; in a checkout it stands beside it."""
+    """Find the application: inside the package in an installed wheel, beside it in a checkout."""
     for folder in (_PACKAGE / "spark_jobs", _PACKAGE.parent / "spark_jobs"):
         if (folder / "kpipe_run.py").is_file():
             return folder
@@ -24,8 +24,10 @@ def application_file() -> Path:
 
 
 def write_engine_archive(target: Path) -> Path:
-    """What the driver and the executors import: the engine, the contract it shares with Airflow, what segments take,
-    and the ready-made ones."""
+    """Write the modules that the driver and the executors import.
+
+    They are the engine, the contract that it shares with Airflow, the interface of segments, and the ready-made ones.
+    """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         for module in ("__init__.py", "record.py", "segments.py"):
             archive.write(_PACKAGE / module, f"airflow_provider_kpipe/{module}")
@@ -40,7 +42,7 @@ def write_engine_archive(target: Path) -> Path:
 
 
 def ship(py_files: Sequence[str], folder: Path) -> list[str]:
-    """The user's modules for `--py-files`: a package folder is packed, all else is passed as it is."""
+    """Return the user's modules for `--py-files`: pack a package folder, and pass everything else as it is."""
     shipped = []
     for entry in py_files:
         path = Path(entry)

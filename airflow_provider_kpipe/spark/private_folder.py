@@ -1,4 +1,4 @@
-"""A folder with secrets that belongs to a process: what the process cannot remove, the next one does."""
+"""A folder with secrets that belongs to one process. If the process cannot remove it, the next one does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from types import TracebackType
 
 PREFIX = "kpipe-run-"
 LOCK = "lock"
-# More than a process ever takes from making its folder to locking it.
+# Longer than a process ever takes from making its folder to locking it.
 BEING_MADE_SECONDS = 60.0
 
 
 class PrivateFolder:
-    """A context manager: the folder is there for the block, and for this user only.
+    """A context manager: the folder exists during the block, and only this user can read it.
 
     A process that is killed outright leaves it behind, unlocked. The next one of this user on this machine removes it.
     """
@@ -37,21 +37,21 @@ class PrivateFolder:
 
 
 def remove_abandoned() -> None:
-    """Remove the folders of this user's dead processes; one that resists is no reason not to run."""
+    """Remove the folders of this user's dead processes; ignore one that cannot be removed."""
     with contextlib.suppress(OSError):
         for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
             with contextlib.suppress(OSError):
                 if _is_abandoned(folder):
-                    # Not what a link leads to: rmtree refuses links.
+                    # A link is safe: rmtree refuses to follow it.
                     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(folder: Path) -> int:
-    """A descriptor that no child inherits: the kernel gives the lock up when this process ends, however it ends."""
+    """Lock the folder by a descriptor that no child inherits: the kernel unlocks it when this process ends."""
     unnamed = folder / f"{LOCK}.new"
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
-    # Named only now: whoever finds the lock of a living process finds it taken.
+    # Renamed only when locked: another process always finds the lock of a living process taken.
     unnamed.rename(folder / LOCK)
     return descriptor
 

@@ -1,4 +1,4 @@
-"""Spark properties in a private file: what users put in there shows in no argument list."""
+"""Spark properties in a private file, so that the users' values show in no argument list."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from airflow_provider_kpipe.contract.job_file import write_private
 
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._/,+*")
 
-# The driver only coordinates: the JVM should be up quickly and stay small.
+# The driver only coordinates: its JVM should start quickly and stay small.
 DRIVER_JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
 
 DEFAULTS: Mapping[str, str] = {
-    # What a cluster's spark-defaults.conf has in extraJavaOptions stays, and comes behind.
+    # A cluster's own extraJavaOptions, from spark-defaults.conf, stay in effect after these.
     "spark.driver.defaultJavaOptions": DRIVER_JVM,
     "spark.log.level": "WARN",
     "spark.ui.showConsoleProgress": "false",
@@ -28,7 +28,7 @@ LOCAL_DEFAULTS: Mapping[str, str] = {
 }
 # A second copy of a task would be fenced by the first, or fence it.
 FORCED: Mapping[str, str] = {"spark.speculation": "false"}
-# Of these, one goes above the property, and the other would take the driver away from its task.
+# The Spark connection overrides the first; the second would move the driver away from its task.
 NOT_PROPERTIES: Mapping[str, str] = {
     "spark.master": "the Spark connection says which master, as its host",
     "spark.submit.deployMode": "kpipe's driver runs beside its Airflow task",
@@ -36,7 +36,7 @@ NOT_PROPERTIES: Mapping[str, str] = {
 
 
 def spark_properties(master: str, spark_conf: Mapping[str, str]) -> dict[str, str]:
-    """Nothing of kpipe's that is secret: clusters keep the properties of a job, and show them."""
+    """Return a job's properties, without secrets of kpipe: clusters keep them, and show them."""
     check_spark_conf(spark_conf)
     return {
         **DEFAULTS,
@@ -61,13 +61,13 @@ def check_spark_conf(spark_conf: Any) -> None:
 
 
 def write_properties(target: Path, properties: Mapping[str, str]) -> Path:
-    """In Java's format, for this user only."""
+    """Write the properties in Java's format, readable for this user only."""
     lines = (f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
     return write_private(target, "".join(lines))
 
 
 def _escaped(text: str) -> str:
-    """Java reads a backslash, a u and four digits as a unit of UTF-16 that means nothing to the format."""
+    """Escape each letter as UTF-16 units, a backslash, a u and four digits, in which Java sees no syntax."""
     return "".join(letter if letter in _PLAIN else _units(letter) for letter in text)
 
 

@@ -29,11 +29,11 @@ _LAUNCHER = Path(__file__).parent.with_name("die_with_parent.py")
 
 
 class KpipeSubmitHook(SparkSubmitHook):
-    """The Spark provider's hook, told to keep the cluster's defaults beside our properties file."""
+    """The Spark provider's hook, which also keeps the cluster's defaults beside kpipe's properties file."""
 
     def __init__(self, conn_id: str, **options: Any) -> None:
         try:
-            # Where the connection is missing, the provider's hook would go to YARN with no more than a log line.
+            # If the connection is missing, the provider's hook would only log it, and use YARN.
             connection = self.get_connection(conn_id)
         except AirflowNotFoundException as error:
             raise ConnectionSettingsError(
@@ -44,8 +44,8 @@ class KpipeSubmitHook(SparkSubmitHook):
             _check_kubernetes(conn_id)
         super().__init__(conn_id=conn_id, **options)
         if self._connection["deploy_mode"] == "cluster":
-            # The driver finds the file with its job on this machine only, and nothing would end a driver whose task
-            # was killed outright.
+            # The file with the driver's job is on this machine only, and a driver on another machine would outlive a
+            # task that is killed outright.
             raise ConnectionSettingsError(
                 f"the Spark connection {conn_id!r} or submit_options says deploy mode 'cluster', and kpipe's driver "
                 "runs beside its Airflow task: remove it, or say 'client'"
@@ -56,7 +56,7 @@ class KpipeSubmitHook(SparkSubmitHook):
         return str(self._connection["master"])
 
     def _get_spark_binary_path(self) -> list[str]:
-        # A task that is killed outright runs no handler: without this, its job would go on beside the next try.
+        # A task that is killed outright runs no handler: without this, its job would run on beside the next try.
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid())]
         return [*launcher, *super()._get_spark_binary_path()]
 
@@ -66,7 +66,7 @@ class KpipeSubmitHook(SparkSubmitHook):
 
 
 class Submission:
-    """A context manager: its private folder, and the job if it still runs, are gone after the block."""
+    """A context manager: after the block, its private folder is removed, and a job that still runs is killed."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Submission:
             name=self._name,
             properties_file=properties,
             py_files=",".join([str(archive), *ship(self._py_files, self._folder)]),
-            # The driver removes both: a task that is killed outright cleans up nothing.
+            # The driver removes both files: a task that is killed outright cleans up nothing.
             application_args=[str(write_job(self._folder / "kpipe.job", self._job, self._kafka)), properties],
             **self._submit_options,
         )
@@ -120,13 +120,13 @@ class Submission:
             self._hook.submit(
                 str(application_file()),
                 env={**submit_environment(os.environ, master, self._folder), **self._variables},
-                # Signals to the task's group leave the job alone: `kill` decides what happens to it.
+                # Signals to the task's process group do not reach the job: `kill` decides its end.
                 start_new_session=True,
             )
 
     @contextlib.contextmanager
     def _ending_when_overdue(self) -> Iterator[None]:
-        """A driver ends by itself before: this is for one that does not."""
+        """Kill a driver that is overdue. Normally it ends by itself before."""
         if self._job.deadline is None:
             yield
             return
@@ -170,7 +170,7 @@ class Submission:
 
 def _check_kubernetes(conn_id: str) -> None:
     try:
-        # What the Spark provider's hook needs, and does not say.
+        # The Spark provider's hook needs it, without naming it in an error.
         from airflow.providers.cncf.kubernetes import kube_client  # type: ignore[import-not-found]  # noqa: F401
     except ImportError as error:
         raise ConnectionSettingsError(

@@ -1,4 +1,4 @@
-"""The arguments of a job's operator that end up with spark-submit, checked while the DAG is parsed."""
+"""The operator's arguments for spark-submit, checked while the DAG is parsed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-# Arguments become options of spark-submit, which go above the properties file and what kpipe forces in it.
+# Arguments become options of spark-submit, which override the properties file, with the values that kpipe forces.
 NOT_SUBMIT_OPTIONS: Mapping[str, str] = {
     "application_args": "remove it, the application is kpipe's own",
     "conf": "put its properties into spark_conf",
@@ -49,7 +49,7 @@ def check_submit_options(submit_options: Any) -> None:
 
 
 def _check_value(name: str, value: Any, kinds: Collection[str]) -> None:
-    """Refuse what is not of the kind that the hook says it takes, by the names of the simple ones."""
+    """Refuse a value of another type than the hook's signature names, for its simple types."""
     if value is None:
         return
     if "int" in kinds and not (str(value).isdecimal() and int(value) > 0):

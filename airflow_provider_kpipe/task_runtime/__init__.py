@@ -1,1 +1,1 @@
-"""What any task of the provider needs while it runs: errors, the plan from XCom, frozen state, templates."""
+"""Helpers for the provider's tasks while they run: errors, the plan from XCom, frozen state, templates."""

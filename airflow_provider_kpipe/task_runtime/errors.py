@@ -1,4 +1,4 @@
-"""Turns the provider's errors into Airflow's: what trying again cannot mend fails the task at once."""
+"""Turns the provider's errors into Airflow's: an error that a retry cannot fix fails the task at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def failing_for_good() -> Iterator[None]:
 
 @contextmanager
 def first_contact() -> Iterator[None]:
-    """The first questions to each connection of which nothing says that it has ever worked.
+    """Guard the first requests over a connection that is not known to have ever worked.
 
-    That nobody is at its address is a mistake in it; an address that has answered is right.
+    If no broker answers, its address counts as a mistake; an address that has answered before is right.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""What the first try of a task decided stays decided, and what a try has completed stays completed."""
+"""Keeps a task's decisions and results over retries: the first try decides, and completed work stays completed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ log = logging.getLogger(__name__)
 
 
 def frozen(context: Context, key: str, kind: type[T], make: Callable[[], T]) -> T:
-    """Task state outlives a retry and a clear, which XCom does not: on each try of a DAG run it is the same.
+    """Return the same document on each try of a DAG run: make it once, and keep it in the task state.
 
-    Unless Airflow's `[state_store] clear_on_success` is on, also where a task that has succeeded is cleared.
+    Unlike XCom, the task state outlives a retry and a clear. If Airflow's `[state_store] clear_on_success` is on, it is
+    lost when a task that has succeeded is cleared.
     """
     store = context.get("task_state_store")
     document = store.get(key, default=None) if store is not None else None
@@ -32,13 +33,13 @@ def frozen(context: Context, key: str, kind: type[T], make: Callable[[], T]) -> 
         return kind.from_json(document)
     made = make()
     if store is not None:
-        # By default, Airflow forgets after a month, and somebody may clear an older DAG run.
+        # By default, Airflow deletes the state after a month, and a user may clear an older DAG run.
         store.set(key, made.to_json(), retention=NEVER_EXPIRE)
     return made
 
 
 def recorded(context: Context, key: str, of: Document) -> dict[str, Any] | None:
-    """The result of an earlier try that completed this very plan or order, as it was."""
+    """Return the result of an earlier try that completed this very plan or order; None if there is none."""
     store = context.get("task_state_store")
     found = store.get(key, default=None) if store is not None else None
     if not isinstance(found, dict) or found.get("of") != _mark(of):
@@ -48,12 +49,12 @@ def recorded(context: Context, key: str, of: Document) -> dict[str, Any] | None:
 
 
 def record(context: Context, key: str, of: Document, result: dict[str, Any]) -> None:
-    """Keep the result of a try that has completed it: later runs overwrite what Kafka knows of this one."""
+    """Keep the result of a try that completed the plan or order: later runs overwrite its traces in Kafka."""
     store = context.get("task_state_store")
     if store is not None:
         store.set(key, {"of": _mark(of), "result": result}, retention=NEVER_EXPIRE)
 
 
 def _mark(document: Document) -> str:
-    # Without the version that wrote it: what it says is the same in the next one.
+    # The hash leaves out the version that wrote the document: its content is the same in the next version.
     return hashlib.sha256(json.dumps(encode(document), sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What the tasks of a run have in common: its key, the plan, what is known of the group, and how they tell things."""
+"""The state that the tasks of a run share: its key, the plan, the group's last known offsets, and XComs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ log = logging.getLogger(__name__)
 
 
 def run_key_of(context: Context) -> str:
-    """Names one run of one pipeline: the same on every try and after every clear.
+    """Return the key of one run of one pipeline: the same on every try and after every clear.
 
-    Ids that are long together are shortened, as the key is stored beside each offset.
+    It is shortened if the ids are long, as the key is stored beside each offset.
     """
     instance = context["ti"]
     map_index = instance.map_index
@@ -31,7 +31,7 @@ def run_key_of(context: Context) -> str:
 
 
 def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
-    """The plan from XCom, if it is one of this pipeline."""
+    """Return the plan from XCom; raise if there is none, or if it is another pipeline's."""
     if document is None:
         raise StalePlanError(f"pipeline {pipeline.name!r} has no plan: the plan task did not succeed")
     plan = Plan.from_json(document)
@@ -40,9 +40,9 @@ def read_plan(document: Any, pipeline: KafkaPipeline) -> Plan:
 
 
 def last_committed(context: Context, task_id: str, pipeline: KafkaPipeline) -> dict[int, int]:
-    """Where the pipeline's group stood, as a checkpoint task knew it last in an earlier DAG run."""
-    # Without a map index, all earlier runs would come, as a list as soon as there are two. In a task group that is
-    # mapped, the checkpoint has the plan's own.
+    """Return the offsets of the pipeline's group that a checkpoint task recorded last, in an earlier DAG run."""
+    # Without a map index, Airflow returns those of all earlier runs, as a list if there are two or more. In a mapped
+    # task group, the checkpoint has the same map index as the plan.
     instance = context["ti"]
     record = instance.xcom_pull(
         task_ids=task_id,
@@ -60,7 +60,7 @@ def last_committed(context: Context, task_id: str, pipeline: KafkaPipeline) -> d
 
 
 def push(context: Context, key: str, document: dict[str, Any]) -> dict[str, Any]:
-    """Put into XCom what a task did, as any database takes it; the same is what the task returns."""
+    """Push a task's result to XCom, cleaned so that any database takes it; return it for the task to return."""
     shown: dict[str, Any] = cleaned_json(document)
     context["ti"].xcom_push(key=key, value=shown)
     return shown

@@ -1,4 +1,4 @@
-"""Arguments as templates give them: text, also where a number, a list or an object is meant."""
+"""Arguments as templates give them: as text, even if a number, a list or an object is meant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MARKS = ("{{", "{%", "{#")
 
 
 def is_template(value: Any) -> bool:
-    """Whether Airflow makes something else of it when the task runs: of text in braces, of another task's output."""
+    """Tell whether Airflow replaces the value when the task runs, such as text in braces or another task's output."""
     if isinstance(value, str):
         return any(mark in value for mark in _MARKS)
     if isinstance(value, Mapping):
@@ -24,7 +24,7 @@ def is_template(value: Any) -> bool:
 
 
 def rendered(value: Any) -> Any:
-    """JSON text as what it stands for; everything else as it is."""
+    """Parse text that is JSON; return everything else as it is."""
     if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
         return value
     try:
@@ -46,7 +46,7 @@ def whole_number(value: Any, name: str) -> int | None:
 
 
 def whole_numbers(value: Any, name: str) -> tuple[int, ...] | None:
-    """A list, one number, or text such as "0, 2" and "[0, 2]"."""
+    """Read whole numbers from a list, one number, or text such as "0, 2" and "[0, 2]"."""
     value = rendered(value)
     if value in EMPTY:
         return None

@@ -1,4 +1,4 @@
-"""Ends what killed jobs have left open."""
+"""Ends the transactions that killed jobs have left open."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def end_what_is_left_open(
 ) -> None:
     """Abort the transactions that the run of a plan, and those before it, have left open in any partition.
 
-    What is stored tells which may be. A worker that is alive is fenced by that: it finds its lease where it was, and
-    redoes its chunk.
+    The stored progress shows which may be open. The abort fences a worker that is still alive: it finds its lease
+    unchanged, and redoes its chunk.
 
     :param positions: of the cluster that the run reads, and where its progress is stored
     :param destination: settings of the connection over which it writes
@@ -72,7 +72,7 @@ def end_open_transactions(settings: Mapping[str, str], transactional_ids: Iterab
         try:
             producer.init_transactions(max(0.0, until - time.monotonic()))
         except KafkaException as failure:
-            # The broker ends it later; a next try of the run would do it, too.
+            # The broker aborts it later; the next try of the run would abort it, too.
             log.warning("the transaction of %s could not be ended now: %s", transactional_id, failure.args[0].str())
 
     with ThreadPoolExecutor(AT_ONCE) as threads:

@@ -1,4 +1,4 @@
-"""Commits offsets in a transaction, which fences whoever commits them beside us."""
+"""Commits offsets in a transaction, which fences any other client that commits them at the same time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS
 
 
 class OffsetTransaction:
-    """A context manager: offsets of several groups are gathered inside the block, and committed at once or not at all.
+    """A context manager that gathers offsets of several groups inside the block, and commits all of them or none.
 
-    Whoever enters one of the same id later fences this one.
+    A later transaction with the same id fences this one.
     """
 
     def __init__(self, settings: Mapping[str, str], transactional_id: str, topic: str) -> None:
@@ -29,8 +29,8 @@ class OffsetTransaction:
         self._is_open = False
 
     def __enter__(self) -> Self:
-        # The coordinator is found at once if a broker is connected by then; otherwise the client looks again half a
-        # second later. The first answer comes over the address that was given, the second from a broker.
+        # The client finds the coordinator at once if a broker is connected by then; otherwise it looks again half a
+        # second later. The first answer comes over the bootstrap address, the second from a broker.
         for _ in range(2):
             self._producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
         with self._needing():
@@ -54,7 +54,7 @@ class OffsetTransaction:
             metadata = consumer.consumer_group_metadata()
         finally:
             let_go(consumer)
-        # The client heeds no bound of its own where the group's coordinator is down.
+        # The client keeps no time bound of its own if the group's coordinator is down.
         with self._needing(group=group):
             within(ANSWER_SECONDS, lambda: self._producer.send_offsets_to_transaction(list(offsets), metadata))
 

@@ -1,4 +1,4 @@
-"""Draws numbers from a counter in Kafka: they order plans and attempts, which no clock can."""
+"""Draws numbers from a counter in Kafka: they order plans and attempts, which clocks cannot."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransac
 log = logging.getLogger(__name__)
 
 DRAW_TRIES = 5
-# Two that draw at the same time abort each other's transaction: the one that comes later goes first.
+# Two clients that draw at the same time abort each other's transaction: the later one goes first.
 AGAIN_SECONDS = 0.2
 
 
 def draw_number(settings: Mapping[str, str], group: str, topic: str, above: int = 0) -> int:
-    """Draw a number that nobody else gets, higher than all that were drawn before it and than `above`.
+    """Draw a unique number, higher than all that were drawn before it and than `above`.
 
-    The counter is an offset of a group of its own. A transaction moves it, whose id fences whoever draws at the same
-    time: two never read the same number and go on from it. A cluster that does not answer is asked no longer than for
-    anything else.
+    The counter is an offset of a group of its own. The transaction that moves it fences any other client that draws at
+    the same time: two clients never read the same number and count on from it. A cluster that does not answer is asked
+    only as long as for any other question.
     """
     until = time.monotonic() + ANSWER_SECONDS
     for attempt in range(1, DRAW_TRIES + 1):
@@ -51,7 +51,7 @@ def _draw(settings: Mapping[str, str], group: str, topic: str, above: int) -> in
     consumer = Consumer({**connecting({"log_level": 3, **settings}), "group.id": counter, "enable.auto.commit": False})
     try:
         with OffsetTransaction(settings, sequence_id_of(group), topic) as transaction:
-            # Inside the block: whoever drew before has either committed by now, or is fenced.
+            # Read inside the block: an earlier client has either committed by now, or is fenced.
             with needing(group=counter, topic=topic):
                 (held,) = held_offsets(consumer, [TopicPartition(topic, 0)], ANSWER_SECONDS)
             number = max(held.offset, above, 0) + 1

@@ -1,1 +1,1 @@
-"""What waits in the triggerer."""
+"""Triggers: the part of a gate that waits in the triggerer."""

@@ -17,7 +17,7 @@ from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 
 
 class PartitionsDrainedTrigger(BaseTrigger):
-    """Read-only: it may run twice, and in several triggerers."""
+    """Waits until partitions are drained. It only reads: it may run twice, and in several triggerers."""
 
     def __init__(self, conn_id: str, target: dict[str, Any], poke_interval: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who takes part. Each does a job in a session that is up; some also in a whole submit."""
+"""The contestants. Each does a job in a running session; some do it in a whole submit too."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ class Contestant(Protocol):
 
     @property
     def name(self) -> str:
-        """How works, bars and the report call it."""
+        """The name of the contestant in works, bars and the report."""
 
     def start(self) -> None:
-        """Bring a session up. It burns no CPU while it is not asked to run."""
+        """Start a session. It uses no CPU until it is asked to run a job."""
 
     def run(self, job: Job) -> float:
-        """Warm: one job in the session."""
+        """Do one job in the session (warm); return the seconds."""
 
     def check(self, job: Job) -> None:
-        """Raise unless the job was done as this contestant promises it."""
+        """Raise unless the output is as this contestant promises."""
 
     def close(self) -> None:
         """End the session, if there is one."""
@@ -31,4 +31,4 @@ class Submitter(Contestant, Protocol):
     """A contestant that can be started for one job only."""
 
     def submit(self, job: Job) -> float:
-        """Cold: a whole submit, from the start of its process to its end."""
+        """Do one job by a whole submit (cold); return the seconds from the start of its process to its end."""

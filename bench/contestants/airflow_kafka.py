@@ -1,9 +1,8 @@
 """Airflow's Kafka provider: its consume operator, then its produce operator, with a file in between.
 
-The operators run in a process that is up, driven by their `execute()`: what Airflow adds to two tasks, some
-seconds, is not counted. Their connections are real ones, in variables. What the one has consumed reaches the other
-in a file, as it would between two tasks of a DAG; headers and timestamps cannot go along, as the producing one
-takes none.
+The operators run in a running process, which calls their `execute()`: Airflow's own overhead for two tasks, some
+seconds, is not counted. Their connections are real ones, in variables. The records reach the produce operator in a
+file, as they would between two tasks of a DAG. They lose their headers and timestamps, as that operator takes none.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ AIRFLOW_KAFKA, AIRFLOW_KAFKA_TUNED = "Airflow Kafka operators", "Airflow Kafka o
 
 CONNECTION: Mapping[str, Any] = {
     "auto.offset.reset": "earliest",
-    # Without it the operator warns, and offsets are committed behind its back.
+    # Without it, the operator warns, and the client commits offsets by itself.
     "enable.auto.commit": False,
 }
 TUNED_CONNECTION: Mapping[str, Any] = {
     **CONNECTION,
-    # Those of the plain process, where the operators let them through.
+    # The settings of the plain process, as far as the operators accept them.
     "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 20_000,
@@ -33,12 +32,12 @@ TUNED_CONNECTION: Mapping[str, Any] = {
     "batch.size": 256_000,
     "enable.idempotence": True,
 }
-# 1,000 by default.
+# The default is 1,000.
 TUNED_BATCH = 10_000
 
 
 class AirflowKafka:
-    """As the operators come, or tuned: batches of 10,000, and no wait for each record's acknowledgement."""
+    """The operators as they come, or tuned: batches of 10,000, without a wait for each record's acknowledgement."""
 
     def __init__(self, python: Path, folder: Path, *, tuned: bool) -> None:
         self.name = AIRFLOW_KAFKA_TUNED if tuned else AIRFLOW_KAFKA
@@ -66,7 +65,7 @@ class AirflowKafka:
             "group.id": job.output,
         }
         count = job.work.records.count
-        # A batch that is larger than all there is would be waited for in vain.
+        # The operator would wait in vain for a batch larger than the topic.
         batch = {"max_batch_size": min(TUNED_BATCH, count)} if self._tuned else {}
         return float(
             self._session.ask(
@@ -74,9 +73,9 @@ class AirflowKafka:
                     "connection": connection,
                     "source": job.work.records.topic,
                     "output": job.output,
-                    # Told how many there are, the operator does not wait 60 seconds at the end for more.
+                    # With the number of records, the operator does not wait 60 seconds for more at the end.
                     "consume": {"max_messages": count, **batch},
-                    # By default every record is flushed by itself.
+                    # By default, the operator flushes after every record.
                     "produce": {"synchronous": False} if self._tuned else {},
                     "between": str(self._folder / f"{job.output}.records"),
                 }

@@ -1,4 +1,4 @@
-"""One plain process on confluent-kafka, as one writes it by hand: with transactions, or without."""
+"""One plain process on confluent-kafka, as a user would write it by hand: with transactions, or without."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bench.work import Job
 PLAIN, PLAIN_TRANSACTIONS = "one plain process", "one plain process, transactions"
 
 CONSUMER: Mapping[str, Any] = {
-    # As in kpipe's workers, whose values these are: an empty fetch comes back soon, a full local queue is looked
-    # at again after 5 ms instead of a second, and there is always something in it.
+    # These are the values of kpipe's workers: an empty fetch returns soon, the client checks a full local queue again
+    # after 5 ms instead of a second, and the queue never runs empty.
     "fetch.wait.max.ms": 5,
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 20_000,
@@ -26,17 +26,17 @@ CONSUMER: Mapping[str, Any] = {
 }
 
 PRODUCER: Mapping[str, Any] = {
-    # Idempotence and all replicas are what the other contestants have, too.
+    # The other contestants use idempotence and all replicas, too.
     "linger.ms": 100,
     "batch.size": 256_000,
     "queue.buffering.max.messages": 100_000,
     "acks": "all",
     "enable.idempotence": True,
-    # Without it, Python is called for every single record that has arrived.
+    # Without it, the client calls Python for every single record that has arrived.
     "delivery.report.only.error": True,
 }
 
-# As many as in a chunk of kpipe: offsets are committed after these, or a transaction is.
+# As many as in a chunk of kpipe: after these, the process commits offsets, or a transaction.
 CHUNK_RECORDS = 500_000
 
 

@@ -1,4 +1,4 @@
-"""Kafka's own perf tools: what the broker and the JVM's client can do at most, in one direction."""
+"""Kafka's own perf tools: the limit of the broker and of the Java client, in one direction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JavaProducer:
     name = JAVA_PRODUCER
 
     def start(self) -> None:
-        """Each run is a process of its own; the tool's clock starts after its JVM."""
+        """Do nothing: each run is a process of its own, and the tool's clock starts after its JVM."""
 
     def run(self, job: Job) -> float:
         records = job.work.records
@@ -59,12 +59,12 @@ class JavaProducer:
 
 
 class JavaConsumer:
-    """`kafka-consumer-perf-test`: reads the source topic, and looks at nothing."""
+    """`kafka-consumer-perf-test`: reads the source topic, and ignores the contents."""
 
     name = JAVA_CONSUMER
 
     def start(self) -> None:
-        """Each run is a process of its own; the tool's clock starts when it has its partitions."""
+        """Do nothing: each run is a process of its own, and the tool's clock starts when it has its partitions."""
 
     def run(self, job: Job) -> float:
         records = job.work.records
@@ -87,7 +87,7 @@ class JavaConsumer:
         return int(said["fetch.time.ms"]) / 1000
 
     def check(self, job: Job) -> None:
-        """It writes nothing; what it has read was counted."""
+        """Do nothing: it writes nothing, and `run` has counted the records that it read."""
 
     def close(self) -> None:
         """Nothing stays up."""

@@ -34,14 +34,14 @@ from bench.processes import DRIVERS, TASKS, Session, Watch, own_environment, who
 from bench.work import Job
 
 MASTER = "local[2]"
-# What a user ships with the segments.
+# The files that a user ships with the segments.
 PY_FILES = tuple(str(TASKS / name) for name in ("kpipe_segments.py", "per_record.py", "arrow_kernels.py"))
 
 EXACTLY_ONCE, AT_LEAST_ONCE = "kpipe, exactly once", "kpipe, at least once"
 
 
 class WarmSpark:
-    """A driver that is up, with the properties and the archive of a submit. The jobs come with the calls of `run`."""
+    """A running driver, with the properties and the archive of a submit. Each call of `run` brings a job."""
 
     def __init__(self, folder: Path, archive: Path, log: Path, master: str, py_files: Sequence[str]) -> None:
         properties = folder / "session.properties"
@@ -53,7 +53,7 @@ class WarmSpark:
         self._session = Session([sys.executable, str(DRIVERS / "kpipe_rounds.py")], environment, log)
 
     def run(self, job: KpipeJob, settings: KafkaSettings) -> float:
-        """Seconds that the driver took."""
+        """Run a job; return the seconds that the driver took."""
         return float(self._session.ask({"job": pack(job), "settings": pack(settings)})["seconds"])
 
     def close(self) -> None:
@@ -61,7 +61,7 @@ class WarmSpark:
 
 
 class Kpipe:
-    """One delivery; each job is a pipeline of its own, with a group that has read nothing yet."""
+    """kpipe with one kind of delivery. Each job is a pipeline of its own, with a group that has read nothing yet."""
 
     def __init__(self, delivery: Delivery, folder: Path) -> None:
         self.name = {"exactly_once": EXACTLY_ONCE, "at_least_once": AT_LEAST_ONCE}[delivery]
@@ -74,7 +74,7 @@ class Kpipe:
         self._session: WarmSpark | None = None
 
     def submit(self, job: Job, watch: Watch = lambda pid: contextlib.nullcontext()) -> float:
-        """Planning is over when the clock starts: the submit is what Spark does with the plan."""
+        """Do one job by a whole submit. The clock starts after the planning, and measures only Spark's part."""
         planned, settings = planned_job(job, self._delivery), settings_of(job)
         properties = self._folder / f"{job.output}.properties"
         write_properties(properties, spark_properties(MASTER, {}))
@@ -110,7 +110,7 @@ class Kpipe:
 
 
 def planned_job(job: Job, delivery: Delivery) -> KpipeJob:
-    """What Airflow's plan task makes of a pipeline of its own."""
+    """Plan a job as a pipeline of its own, as Airflow's plan task does."""
     dead_letter = KafkaDeadLetter(job.dead_letters) if job.work.records.poison_percent else None
     pipeline = KafkaPipeline(
         name=job.output,

@@ -1,4 +1,4 @@
-"""What the three ways to use Spark's own Kafka connector have in common: its session, and its settings, tuned."""
+"""The common part of the three ways to use Spark's own Kafka connector: its session, and its tuned settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DRIVER = DRIVERS / "spark_rounds.py"
 PY_FILES = tuple(str(TASKS / name) for name in ("spark_tasks.py", "per_record.py", "arrow_kernels.py"))
 
 SESSION: Mapping[str, str] = {
-    # As kpipe's driver: no web page, no progress bar, little logging, no search for a name of this machine.
+    # As in kpipe's driver: no web page, no progress bar, little logging, no lookup of this machine's name.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
@@ -30,18 +30,18 @@ SOURCE: Mapping[str, str] = {
     "includeHeaders": "true",
     "startingOffsets": "earliest",
     # minPartitions stays unset: one task for each partition, as kpipe has it.
-    # The client hands 500 records out at a time, and fetches 1 MB of a partition. More of both is quicker.
+    # By default, the client returns 500 records at a time, and fetches 1 MB of a partition. More of both is quicker.
     "kafka.max.poll.records": "5000",
     "kafka.max.partition.fetch.bytes": str(8 * 1024 * 1024),
-    # A fetch at the end of a partition is held by the broker for half a second, and holds up the questions behind it:
-    # with many small partitions that is most of the time.
+    # By default, the broker holds a fetch at the end of a partition for half a second, and with it the requests behind
+    # it: with many small partitions that is most of the time.
     "kafka.fetch.max.wait.ms": "50",
 }
 
 SINK: Mapping[str, str] = {
-    # What the client does by itself, and what kpipe does: both wait for the same acknowledgement.
+    # The default of the client, and of kpipe: both wait for the same acknowledgement.
     "kafka.acks": "all",
-    # By default a batch has 16 kB and does not wait to be filled; this gains a fifth and more.
+    # By default, a batch has 16 kB, and is sent without waiting to fill up; these values gain a fifth and more.
     "kafka.batch.size": str(256 * 1024),
     "kafka.linger.ms": "20",
     # Idempotence stays at the client's default, which is on: turning it off gains nothing.
@@ -49,7 +49,7 @@ SINK: Mapping[str, str] = {
 
 
 class Spark:
-    """One way, which is a function in the driver: at least once, all that the sink can."""
+    """One way, a function in the driver. It delivers at least once: the sink can do no better."""
 
     def __init__(self, name: str, way: str, environment: SparkEnvironment, folder: Path) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class Spark:
         self._folder = folder
         self._python = environment.python
         self.environment = spark_environment(environment.python)
-        # On the class path from the start: nothing is resolved, as --packages would, or copied, as --jars would.
+        # The jars are on the class path from the start: --packages would resolve them, and --jars would copy them.
         class_path = os.pathsep.join(str(jar) for jar in environment.jars)
         conf = {**SESSION, "spark.driver.extraClassPath": class_path}
         self.properties = folder / f"spark-{way}.properties"

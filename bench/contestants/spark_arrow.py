@@ -1,4 +1,4 @@
-"""Spark's batch source, `mapInArrow`, and Spark's sink: how Python gets at the records."""
+"""Spark's batch source, `mapInArrow`, and Spark's sink: the way for Python to process records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's batch source and sink: the JVM does everything, so nothing but a copy is asked of it."""
+"""Spark's batch source and sink: the JVM does everything, so this contestant only copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structured Streaming with `availableNow`: all that is there, in one batch, and a checkpoint of its own."""
+"""Structured Streaming with `availableNow`: all present records in one batch, with a checkpoint of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small run as a user of kpipe has it: plan, run, checkpoint."""
+"""A small run as a user of kpipe writes it: plan, run, checkpoint."""
 
 from __future__ import annotations
 

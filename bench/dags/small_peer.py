@@ -1,6 +1,6 @@
-"""The same with Spark's own connector: one SparkSubmitOperator, which is told the offsets and commits none.
+"""The same with Spark's own connector: one SparkSubmitOperator, which gets the offsets and commits none.
 
-A DAG of its user's would have to find them out first, and to keep them afterwards.
+The DAG of a real user would have to find the offsets out first, and to keep them afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ with DAG("small_peer", schedule=None):
         conn_id="spark_default",
         application=settings["application"],
         application_args=["{{ dag_run.conf['request'] }}"],
-        # The peer's own Spark, and its connector's jars on the class path: nothing is resolved or copied.
+        # The peer's own Spark, with its connector's jars on the class path: nothing is resolved or copied.
         env_vars=settings["environment"],
         properties_file=settings["properties"],
     )

@@ -1,6 +1,6 @@
 """The consume and the produce operator of Airflow's Kafka provider, one after the other.
 
-Runs in the peers' environment, on the operators' own `execute()`.
+It runs in the peers' environment, and calls the operators' own `execute()`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from serve import Run, serve
 
 
 def keep(between: str, messages: list[Any]) -> None:
-    """What a task does that has to hand records on: a file, in the quickest format there is."""
+    """Write records to a file for the next task, in the quickest format there is."""
     with Path(between).open("ab") as file:
         marshal.dump([(message.key(), message.value()) for message in messages], file)
 
@@ -30,7 +30,7 @@ def kept(between: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def refuse_to_lose(error: Any, _message: Any) -> None:
-    """The operator's own callback logs every record, and an error as if it were nothing."""
+    """Raise on an error. The operator's own callback logs every record, and only logs an error too."""
     if error is not None:
         raise RuntimeError(f"a record did not arrive: {error}")
 
@@ -39,7 +39,7 @@ def open_session() -> Run:
     from airflow.providers.apache.kafka.operators.consume import ConsumeFromTopicOperator
     from airflow.providers.apache.kafka.operators.produce import ProduceToTopicOperator
 
-    # In a task its log goes to a file; here a line for each record would be all that is measured.
+    # The log of a real task goes to a file; here, a line for each record would take most of the measured time.
     logging.disable(logging.INFO)
 
     def run(request: dict[str, Any]) -> dict[str, Any]:

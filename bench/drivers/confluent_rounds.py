@@ -1,4 +1,4 @@
-"""A plain consume-transform-produce loop over all partitions of a topic, from the beginning to where it ends now."""
+"""A plain consume-transform-produce loop over all partitions of a topic, from the beginning to their present end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANSWER_SECONDS = 60.0
 
 
 class Loop:
-    """One job. A chunk ends with its acknowledgements, and then its offsets."""
+    """One job. At the end of a chunk it waits for all acknowledgements, and then commits the offsets."""
 
     def __init__(self, consumer: Consumer, request: dict[str, Any]) -> None:
         self._consumer = consumer
@@ -99,7 +99,7 @@ class Loop:
 
 
 def open_session() -> Run:
-    # As kpipe's workers do: messages hold no cycles, and looking for some costs 8 % of a copy.
+    # As in kpipe's workers: messages hold no cycles, and searching for cycles costs 8 % of a copy.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
 

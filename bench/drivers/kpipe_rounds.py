@@ -1,4 +1,4 @@
-"""A warm kpipe driver: what kpipe_run.py does, again and again in one SparkContext."""
+"""A warm kpipe driver: it runs the jobs of kpipe_run.py again and again in one SparkContext."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serve import Run, serve
 
 def open_session() -> Run:
     context = SparkContext()
-    # One of the py-files, which are on the path only now; the workers find it there too.
+    # It is one of the py-files, which are on the path only now; the workers import it from there too.
     from kpipe_run import run_job
 
     def run(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The driver's end of a warm session. Runs in every contestant's environment: standard library only."""
+"""The driver's end of a warm session. It runs in every contestant's environment: standard library only."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Run = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def serve(open_session: Callable[[], Run]) -> None:
-    """Answer each request with the seconds that it took, until no more can come."""
-    # Whatever else writes to stdout, the JVM included, goes to stderr: the answers stay legible.
+    """Answer each request with the seconds that it took, until stdin is closed."""
+    # All other output to stdout, also the JVM's, goes to stderr: stdout holds only the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

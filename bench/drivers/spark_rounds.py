@@ -1,6 +1,6 @@
 """Spark's own Kafka source and sink: once for a whole submit, or again and again in one session.
 
-Runs in the peers' environment. Takes one request as its argument, or requests on stdin without one.
+It runs in the peers' environment, and takes one request as its argument, or without one, requests on stdin.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def copy_available(spark: SparkSession, request: dict[str, Any]) -> None:
 
 
 def map_in_arrow(spark: SparkSession, request: dict[str, Any]) -> None:
-    # One of the py-files, which are on the path once there is a session; the workers find it there too.
+    # It is one of the py-files, which are on the path once there is a session; the workers import it from there too.
     from spark_tasks import columns_of, schema_of
 
     records = spark.read.format("kafka").options(**request["read"]).load().select(*COLUMNS)
     task = partial(columns_of, request["task"], request["output"], request["dead_letters"])
     mapped = records.mapInArrow(task, schema_of(with_topic=request["dead_letters"] is not None))
-    # Where records part ways, a column says the topic; otherwise the option does, which costs no column.
+    # If records go to several topics, a column names each one's; otherwise the option does, which saves the column.
     to = {} if request["dead_letters"] else {"topic": request["output"]}
     mapped.write.format("kafka").options(**to, **request["write"]).save()
 

@@ -1,4 +1,4 @@
-"""What `per_record.change` does, for a whole column at once and without a Python object for any record."""
+"""The task of `per_record.change` for a whole column at once, without a Python object for each record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BEFORE, _BEHIND = '"amount": ', ", "
 
 
 def change(values: pa.Array) -> pa.Array:
-    """Raises if there is a value that it cannot take apart."""
+    """Change a whole column; raise if it holds a value in another format."""
     orders = values.cast(pa.string())
     if not pc.all(pc.ends_with(orders, "}")).as_py():
         raise ValueError("not every value is an order to its end")
@@ -21,7 +21,7 @@ def change(values: pa.Array) -> pa.Array:
 
 
 def _parted(values: pa.Array, mark: str) -> tuple[pa.Array, pa.Array]:
-    """What stands before the mark and behind it: quicker than a regular expression by far."""
+    """Split each value at the mark, which is much quicker than with a regular expression."""
     parts = pc.split_pattern(values, mark, max_splits=1)
     if pc.any(pc.less(pc.list_value_length(parts), 2)).as_py():
         raise ValueError(f"{mark!r} is not in every value")

@@ -15,7 +15,7 @@ def change(record: Any) -> Any:
 
 
 class Change:
-    """The same as a class that is given a context, and never looks at it."""
+    """The same task as a class that gets a context, and never uses it."""
 
     def open(self, context: Any) -> None:
         self.context = context
@@ -41,7 +41,7 @@ def wait(record: Any) -> Any:
 
 @batch_segment
 def change_batch(batch: Any) -> Any:
-    # Only here is Arrow needed: the other segments run without it.
+    # Only this segment needs Arrow: the others run without it.
     from arrow_kernels import change
 
     return batch.set_column(batch.schema.get_field_index("value"), "value", change(batch["value"]))

@@ -1,4 +1,4 @@
-"""What is done to one record, the same function for every contestant: standard library only."""
+"""The tasks for one record, the same functions for every contestant: standard library only."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def keep(value: bytes) -> bytes | None:
 
 
 def burn(value: bytes) -> bytes:
-    """Some 100 to 200 microseconds of a core, in Python."""
+    """Spend some 100 to 200 microseconds of a core, in Python."""
     total = 0
     for turn in range(BURN_TURNS):
         total += turn
@@ -32,7 +32,7 @@ def burn(value: bytes) -> bytes:
 
 
 def wait(value: bytes) -> bytes:
-    """What a call to another service costs: time, and no core."""
+    """Spend the time of a call to another service, without using a core."""
     time.sleep(WAIT_SECONDS)
     return value
 

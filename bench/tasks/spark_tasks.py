@@ -46,7 +46,7 @@ def _filtered(keep: Callable[[bytes], Any], batch: pa.RecordBatch) -> pa.RecordB
 
 
 def _parted(change: Callable[[bytes], Any], output: str, dead_letters: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """What raises goes to the dead letters as it came, without a word about why."""
+    """Send a record whose task raises to the dead letters as it came, without a reason."""
     values, topics = [], []
     for value in batch["value"].to_pylist():
         try:

@@ -29,11 +29,11 @@ class Heat:
     name: str
     works: Sequence[Work]
     warm_up: bool = True
-    """A round that does not count. A heat of minutes in sessions that are warm from the others needs none."""
+    """True for a round that does not count. A heat of minutes in sessions that earlier heats have warmed needs none."""
 
 
 HEATS = (
-    # The copy comes first, and its warm part before its cold one: after that the broker's JVM is at its speed.
+    # The copy comes first, its warm part before its cold one: after that, the broker's JVM has reached its speed.
     Heat("copy", (COPY,)),
     Heat("json", (JSON, ARROW, POISON, UNUSED, FILTER)),
     Heat("sizes", (ONE_KILOBYTE, TEN_KILOBYTES)),
@@ -41,7 +41,7 @@ HEATS = (
     Heat("skew", (SKEW, SKEW_RELAXED)),
     Heat("waiting", (WAITING, WAITING_RELAXED)),
     Heat("operators", (OPERATORS, OPERATORS_AS_THEY_COME)),
-    # Last: a broker with thousands of partitions behind it is a slower one.
+    # This comes last: a broker that has had thousands of partitions is slower.
     Heat("thousand", (THOUSAND_PARTITIONS,), warm_up=False),
 )
 WORKS = {work.name: work for heat in HEATS for work in heat.works}

@@ -1,4 +1,4 @@
-"""The work of json.py, done by Arrow's kernels on a whole column: the same bytes come out."""
+"""The work of json.py, done by Arrow's kernels on a whole column, with the same output bytes."""
 
 from __future__ import annotations
 

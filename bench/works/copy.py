@@ -1,4 +1,4 @@
-"""Records go as they are."""
+"""Records are copied as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each record by itself: parsed, changed and serialized in Python."""
+"""Each record is parsed, changed and serialized by itself, in Python."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ OPERATORS = Work(
 OPERATORS_AS_THEY_COME = replace(
     OPERATORS,
     name="operators as they come",
-    # They wait for each record's acknowledgement before the next one is sent.
+    # The operators wait for each record's acknowledgement before they send the next one.
     records=Records(10_000),
     warm=(EXACTLY_ONCE, AT_LEAST_ONCE, AIRFLOW_KAFKA),
 )

@@ -1,6 +1,6 @@
-"""The work of json.py, where one record of ten is no JSON and becomes a dead letter.
+"""The work of json.py, except that one record of ten is not JSON and becomes a dead letter.
 
-kpipe's dead letters say in headers what was wrong. The peer's go to the topic as they came.
+kpipe's dead letters describe the fault in their headers. The peer's go to the topic as they came.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What kpipe's user says to let the records of one partition overtake each other."""
+"""The setting of kpipe that lets the records of one partition overtake each other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from bench.work import Work
 
 
 def relaxed(work: Work, in_flight: int) -> Work:
-    """The same work in relaxed mode: the peers take no part.
+    """Make the same work in relaxed mode, without the peers.
 
-    Records in flight are for segments that wait. What takes a core gains by the pieces of the long partition;
+    Records in flight are for segments that wait. Segments that take a core gain by the pieces of the long partition:
     threads that want the same core would only take turns.
     """
     scaling = PartitionScaling(execution_mode="relax_ordering_within_partition", max_in_flight_per_partition=in_flight)

@@ -1,4 +1,4 @@
-"""Larger records, as they are."""
+"""Larger records are copied as they are."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Eight partitions, and 80 % of the records in one of them, with work that takes a core.
 
-In order, that partition is one core's business. Spark can cut a partition into several ranges, which gives up the
+In order, only one core can work on that partition. Spark can cut a partition into several ranges, which gives up the
 order as well: the peer does so, with `minPartitions`.
 """
 

@@ -1,4 +1,4 @@
-"""The work of json.py by a segment that is given a context and a retry policy, and needs neither."""
+"""The work of json.py by a segment that gets a context and a retry policy, and needs neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each record waits 5 ms for something else: a service, a database."""
+"""Each record waits 5 ms, as for a service or a database."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What runs on the executors: a partition worker for the ranges of each writer. Never imports Airflow."""
+"""Runs on the executors: a partition worker for the ranges of each writer. It never imports Airflow."""

@@ -1,4 +1,4 @@
-"""Calls that may never return."""
+"""Puts a time limit on calls that may never return."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ log = logging.getLogger("kpipe.kafka")
 
 T = TypeVar("T")
 
-# An abort has a half of it.
+# An abort may take half of it.
 CLOSE_SECONDS = 20.0
 
 
 class BoundedCalls:
-    """Calls to one client. One that is late is left to itself, and nobody but its thread touches the client any more:
-    it closes the client when the call returns after all. Whoever opens another client next has fenced it by then."""
+    """Calls to one client, each with a time limit.
+
+    A late call is abandoned. From then on, only its thread touches the client, and closes it if the call returns after
+    all. The next client to be opened has fenced this one by then.
+    """
 
     def __init__(self, close: Callable[[], object]) -> None:
         self._close = close
@@ -28,7 +31,7 @@ class BoundedCalls:
         self._lock = threading.Lock()
 
     def within(self, seconds: float, doing: str, call: Callable[[], T]) -> T:
-        """What the call gives, or raises; an error if that takes longer. `doing` says when the broker is silent."""
+        """Return or raise the call's outcome, or raise NoAnswerError after the limit; `doing` is for its message."""
         given: list[T] = []
         raised: list[Exception] = []
         ended = False
@@ -54,13 +57,13 @@ class BoundedCalls:
         return given[0]
 
     def close(self) -> None:
-        """Unless the client is left already."""
+        """Close the client, unless a late call still has it."""
         if not self._is_left:
             close_all(self._close)
 
 
 def close_all(*closings: Callable[[], object]) -> None:
-    """All at once; what does not come back in time is left to itself."""
+    """Make all of the calls at once, and abandon those that take too long."""
     until = time.monotonic() + CLOSE_SECONDS
     for thread in [_started(_quietly, close) for close in closings]:
         thread.join(max(0.0, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""What a worker does when a chunk comes to nothing: it goes back to what is stored, and tries again."""
+"""Retries failed chunks: the worker goes back to the stored offsets, and reads from there again."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from kpipe_engine.writing.producer_session import ProducerSession, TracingSessio
 log = logging.getLogger("kpipe")
 
 CHUNK_TRIES = 5
-# From fencing a predecessor to the lease beside the stored offset takes a tenth of it.
+# A new owner takes a tenth of it, from fencing its predecessor to storing its lease beside the offset.
 LEASE_SECONDS = 1.0
 
 
 class ChunkRetry:
-    """After a failure it is careful: one range at a time, and every record by itself, until what failed is behind."""
+    """Redoes failed chunks with care: one range at a time, and every record by itself, until what failed is behind."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class ChunkRetry:
 
     @property
     def next_states(self) -> list[RangeState]:
-        """Those that the next chunk is made of."""
+        """Ranges of the next chunk."""
         working = self._assignment.working
         return sorted(working, key=lambda state: not state.is_suspect)[:1] if self._is_careful else working
 
     def until_it_works(self, step: Callable[[], None], concerned: Callable[[], Sequence[RangeState]]) -> None:
-        """Try something again, carefully and from what is stored, as long as it concerns a range."""
+        """Repeat a step, carefully and from the stored offsets, until it succeeds or concerns no range any more."""
         tries = 0
         while not tries or concerned():
             try:
@@ -56,21 +56,22 @@ class ChunkRetry:
                 self._trust_again()
                 return
             except ChunkFailedError as failure:
-                # A try that has found another record at fault was none in vain.
+                # A try that found another faulty record made progress: the count starts over.
                 tries = 1 if self._assignment.current.learn(failure.faults) else tries + 1
                 self._give_up(failure, tries)
             except KafkaException as failure:
                 tries += 1
                 self._give_up(failure, tries)
                 if may_be_fenced(failure.args[0]):
-                    # Before we fence whoever fenced us: it may be the rightful owner, about to put its lease down.
+                    # Wait before we fence the producer that fenced us: it may be the rightful owner, about to store
+                    # its lease.
                     self._stop_signal.wait(LEASE_SECONDS)
                     self.go_back()
             if concerned():
                 self._start_over(TracingSession)
 
     def begin(self) -> None:
-        """Start a chunk, with a new producer where a connection was lost under the last one."""
+        """Start a chunk, with a new producer if the last one has lost a connection."""
         if self._delivery.lost_connection:
             log.info(
                 "partition %d: a connection to the broker was lost: a new producer", self._assignment.current.partition
@@ -79,14 +80,14 @@ class ChunkRetry:
         self._delivery.begin()
 
     def forget_chunk(self) -> None:
-        """Leave nothing of the chunk that is open, and suspect nothing of it."""
+        """Discard the open chunk, without suspecting its records."""
         self._start_over(ProducerSession)
 
     def go_back(self) -> None:
         self.look(self._assignment.unsettled)
 
     def look(self, states: Sequence[RangeState]) -> list[RangeState]:
-        """Go back to what is stored; a partition that somebody else has taken on meanwhile is revoked."""
+        """Go back to the stored offsets, and revoke each partition that another worker has taken on meanwhile."""
         self._source.forget()
         before = self._ownership.look(states)
         for state in states:
@@ -109,7 +110,7 @@ class ChunkRetry:
         self._source.renew()
 
     def _trust_again(self) -> None:
-        """Once nothing is left ahead of what the failed chunk had read."""
+        """Stop being careful once every record that the failed chunk had read is handled."""
         self._assignment.current.forget_faults()
         if self._is_careful and not any(state.is_suspect for state in self._assignment):
             self._start_over(ProducerSession)
@@ -117,5 +118,5 @@ class ChunkRetry:
     def _start_over(self, kind: type[ProducerSession]) -> None:
         self._is_careful = kind is TracingSession
         self._delivery.renew(kind)
-        # Whoever opens a producer looks: a newer run may have come in between.
+        # After opening a producer, the worker looks again: a newer run may have come in between.
         self.go_back()

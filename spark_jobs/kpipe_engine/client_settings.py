@@ -1,4 +1,4 @@
-"""Settings of the Kafka clients that a worker opens, and why each is set."""
+"""Settings of the Kafka clients that a worker opens, each with its reason."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ log = logging.getLogger("kpipe.kafka")
 
 ANSWER_SECONDS = 60.0
 QUEUE_KBYTES = 48 * 1024
-# Long enough to sit out a broker that stops for a while, short enough to let readers go on after a crash.
+# Long enough to outlast a broker that stops for a while, short enough to let readers continue after a crash.
 SHORTEST_TRANSACTION_TIMEOUT_MS = 60_000
 
 
 def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, Any]:
     return {
         **connecting({}),
-        # A bounded reader waits for the end of its range, and turns to the next one only when the fetch that it has
-        # sent comes back: an empty one should do so soon.
+        # At the end of its range, a reader turns to the next one only when its pending fetch returns: an empty fetch
+        # should return soon.
         "fetch.wait.max.ms": 5,
         # By default a full local queue stops fetching for a whole second, longer than it takes to empty it.
         "fetch.queue.backoff.ms": 5,
-        # Some tens of milliseconds of work. More of it would only fall out of the caches.
+        # Enough for some tens of milliseconds of work. More records would only fall out of the processor's caches.
         "queued.min.messages": 20_000,
         # Bounds a worker's memory, whatever the size of its range.
         "queued.max.messages.kbytes": QUEUE_KBYTES,
@@ -43,50 +43,50 @@ def consumer_settings(settings: Settings, plan: Plan, slot: int) -> dict[str, An
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": True,
-        # Anything else would silently read from the beginning when the start has left the topic.
+        # Any other value would silently read from elsewhere, such as the beginning, if the start has left the topic.
         "auto.offset.reset": "error",
     }
 
 
 def group_reader(settings: Settings, plan: Plan, slot: int) -> Consumer:
-    """Reads what is stored for the pieces of a slot; it never joins their group."""
+    """Return a consumer that reads the progress of a slot's pieces; it never joins their group."""
     return reader_of(settings, plan.progress_group(slot))
 
 
 def reader_of(settings: Settings, group: str) -> Consumer:
-    """Reads what a group holds, and never joins it."""
+    """Return a consumer that reads the offsets of a group, and never joins it."""
     return Consumer({**connecting({"log_level": 3, **settings}), "group.id": group, "enable.auto.commit": False})
 
 
 def let_go(*clients: Consumer | Producer) -> None:
-    """Close clients that nobody is calling: a worker process outlives its task. One that does not close is left."""
+    """Close idle clients, because a worker process outlives its task. A client that does not close is abandoned."""
     close_all(*(each.close for each in clients))
 
 
 def producer_settings(settings: Settings, destination: KafkaDestination) -> dict[str, Any]:
     chosen = {
         **connecting({}),
-        # Nobody waits for a batch but the end of a chunk, which sends it at once. Where segments take their time, 20 ms
-        # made so many small requests that a fifth of the CPU went to the broker; now it is an eighth.
+        # Only the end of a chunk waits for a batch, and it sends the batch at once. With slow segments, 20 ms made so
+        # many small requests that a fifth of the CPU went to the broker; now it is an eighth.
         "linger.ms": 100,
         "batch.size": BATCH_BYTES,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": QUEUE_KBYTES,
-        # For so long a topic that a segment has chosen, and that is not there, may still be on its way. Each chunk with
-        # such a record waits for it, up to three times; the client's own 30 s are meant for clusters of another size.
+        # A missing topic that a segment has chosen may still appear within this time. Each chunk with such a record
+        # waits for it, up to three times; the client's own 30 s are meant for clusters of another size.
         "topic.metadata.propagation.max.ms": 5_000,
         **settings,
     }
     return {
         **chosen,
-        # A record that takes more than the whole queue could never be written.
+        # A record larger than the whole queue could never be written.
         "queue.buffering.max.kbytes": max(int(chosen["queue.buffering.max.kbytes"]), _kbytes_of_largest(chosen)),
         "partitioner": destination.partitioner,
         "compression.type": destination.compression,
         "acks": "all",
         "enable.idempotence": True,
         "delivery.report.only.error": True,
-        # Without a handler of ours, a fatal error is raised out of whatever callback runs at that moment.
+        # Without this handler, the client raises a fatal error out of any callback that runs at that moment.
         "error_cb": log_error,
     }
 
@@ -96,7 +96,7 @@ def _kbytes_of_largest(settings: Settings) -> int:
 
 
 def log_error(error: KafkaError) -> None:
-    """What ails a connection; an error that matters comes back from the call that it makes fail."""
+    """Log a connection's error. An error that matters is also raised by the call that it makes fail."""
     log.debug("%s", error)
 
 

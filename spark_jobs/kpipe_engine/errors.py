@@ -1,4 +1,4 @@
-"""What can end a chunk or a partition before its time."""
+"""Errors that end a chunk or a partition early."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from airflow_provider_kpipe.contract.faults.fault import Fault, FaultKind
 from airflow_provider_kpipe.contract.permissions import PAGE, forbidden
 
 KnownFaults: TypeAlias = Mapping[int, Fault]
-"""By offset: records that are known, from a failed try, not to pass."""
+"""Faults by offset: a failed try has shown that these records cannot pass."""
 
-# The record itself cannot be written: another record may well pass.
+# One record cannot be written: another record may well pass.
 _RECORD_ERRORS = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -29,7 +29,7 @@ _RECORD_ERRORS = frozenset(
         KafkaError._INVALID_ARG,
     }
 )
-# No record of a topic can be written, whatever is in it.
+# No record can be written to the topic, whatever the record contains.
 _TOPIC_ERRORS = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 )
@@ -38,14 +38,14 @@ _FORBIDDEN = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional_id",
 }
-# A producer that was fenced between two calls says no more than that it is broken for good: _FATAL.
+# A producer that was fenced between two calls only reports that it is broken for good: _FATAL.
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
 )
-# What user code raises and no record is to blame for: somebody interrupts, or the process has no memory left, which may
-# have leaked over all records before. The process ends then, and a record that does that to the next one too is found.
+# Errors of user code for which no record is to blame: an interrupt, or a lack of memory, which may have leaked over all
+# records before. The process ends then; a record that ends the next process, too, is found.
 NO_RECORDS_ERRORS = (KeyboardInterrupt, GeneratorExit, MemoryError)
-# Nobody has answered.
+# No broker has answered.
 _SILENCE = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -60,7 +60,7 @@ _SILENCE = frozenset(
 
 
 def shown(error: BaseException) -> str:
-    """Any error of user code, for people; also one that cannot say its own message."""
+    """Format an error of user code for people, even an error that cannot say its own message."""
     return f"{type(error).__name__}: {Fault.of(error, '', 'segment').message}"
 
 
@@ -69,22 +69,25 @@ def is_record_error(error: KafkaError) -> bool:
 
 
 def is_too_large(fault: Fault) -> bool:
-    """Whether the broker or the client refused a record for its size."""
+    """Tell whether the broker or the client rejected a record for its size."""
     return _has_code(fault, KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE)
 
 
 def is_untimely(fault: Fault) -> bool:
-    """Whether the broker refused a record for its timestamp."""
+    """Tell whether the broker rejected a record for its timestamp."""
     return _has_code(fault, KafkaError.INVALID_TIMESTAMP)
 
 
 def _has_code(fault: Fault, *codes: int) -> bool:
-    # A fault comes out of a chunk that failed as text, in which the client names the code of its error like this.
+    # A failed chunk passes its fault on as text, in which the client names the code of its error like this.
     return fault.message.startswith(tuple(f"KafkaError{{code={KafkaError(code).name()}," for code in codes))
 
 
 def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, source_offset: int | None = None) -> None:
-    """A record may be at fault for a topic that a segment has chosen for it, and never for the pipeline's own."""
+    """Stop the partition if the pipeline's own topic cannot be written to.
+
+    For a topic that a segment has chosen, the record may be at fault instead.
+    """
     if topic == own_topic and error.code() in _TOPIC_ERRORS:
         raise PartitionHaltedError(
             f"topic {topic!r} cannot be written to ({error.str()}): see that it is there, and that the connection's "
@@ -95,7 +98,10 @@ def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, sou
 
 @contextmanager
 def needing(**names: str) -> Iterator[None]:
-    """A call that needs the permission to use a `topic`, a `group` or a `transactional_id`."""
+    """Stop the partition if the call in the block lacks permission for a `topic`, a `group` or a `transactional_id`.
+
+    Stop it, too, if the call exceeds a limit of the broker.
+    """
     try:
         yield
     except KafkaException as failure:
@@ -105,21 +111,24 @@ def needing(**names: str) -> Iterator[None]:
 
 
 def stop_if_forbidden(error: KafkaError, **names: str) -> None:
-    """Trying again helps as little as blaming a record. The client does not say what it was about."""
+    """Stop the partition over a missing permission: neither a retry nor blaming a record would help.
+
+    The client does not report the resource, so `names` has its name.
+    """
     kind = _FORBIDDEN.get(error.code())
     if kind in names:
         raise PartitionHaltedError(forbidden(kind.replace("_", " "), names[kind], error.str()))
 
 
 def is_silence(failure: BaseException | None) -> bool:
-    """Tell whether nobody has answered: that is the failure, or what lies behind it."""
+    """Tell whether the failure, or one behind it, is that no broker has answered."""
     if isinstance(failure, KafkaException):
         return failure.args[0].code() in _SILENCE
     return failure is not None and (isinstance(failure, NoAnswerError) or is_silence(failure.__cause__))
 
 
 def reason_of(failure: Exception) -> str:
-    """Why a partition cannot go on, as it is shown."""
+    """Return the reason why a partition cannot go on, as users see it."""
     if isinstance(failure, KafkaException) and is_silence(failure):
         return (
             f"the Kafka cluster does not answer ({failure.args[0].str()}): see that its brokers run and that workers "
@@ -152,7 +161,7 @@ def may_be_fenced(error: KafkaError) -> bool:
 
 
 class ChunkFailedError(Exception):
-    """The chunk came to nothing and is redone from the stored offset, with what is known now."""
+    """The chunk failed and is redone from the stored offset, with the faults that are known now."""
 
     def __init__(self, reason: str, faults: Mapping[int, Fault] | None = None) -> None:
         super().__init__(reason)
@@ -160,15 +169,15 @@ class ChunkFailedError(Exception):
 
 
 class ChunkDroppedError(ChunkFailedError):
-    """None of the chunk's records was refused: they were dropped with their transaction, which knows why."""
+    """The chunk's records were dropped with their transaction, which knows why; the broker rejected none of them."""
 
 
 class NoAnswerError(ChunkFailedError):
-    """The broker has not answered in time: nobody knows what has become of the chunk."""
+    """The broker has not answered in time: the outcome of the chunk is unknown."""
 
 
 class OutlivedError(Exception):
-    """A record that was alone in its chunk took longer than a transaction lasts, and the chunk came to nothing."""
+    """A record that was alone in its chunk took longer than a transaction lasts, and the chunk failed."""
 
     def __init__(self, seconds: float, longest: float, failure: Exception) -> None:
         super().__init__(
@@ -178,11 +187,11 @@ class OutlivedError(Exception):
 
 
 class ChunkRejectedError(Exception):
-    """The chunk takes no more: the broker has refused something of it, and is about to be asked what."""
+    """The chunk takes no more records: the broker has rejected one, and the worker is about to ask for the reason."""
 
 
 class PartitionHaltedError(Exception):
-    """The partition cannot go on. What lies before `next_offset` is terminal and gets stored."""
+    """The partition cannot go on. The records before `next_offset` are terminal and get stored."""
 
     def __init__(self, reason: str, next_offset: int | None = None) -> None:
         super().__init__(reason)
@@ -190,11 +199,11 @@ class PartitionHaltedError(Exception):
 
 
 class PipelineHaltedError(PartitionHaltedError):
-    """The partition cannot go on, and no other partition of the run should."""
+    """The partition cannot go on, and all other partitions of the run should stop, too."""
 
 
 class BudgetExceededError(Exception):
-    """Too many records of the run have faulted: the chunk is given up, and no partition goes on."""
+    """Too many records of the run have faulted: the chunk is given up, and every partition stops."""
 
 
 class UnwritableRecordError(Exception):
@@ -209,15 +218,15 @@ class WorkerDiedError(Exception):
 
 
 class SegmentTimeoutError(BaseException):
-    """A segment has taken too long. Segments that catch every Exception do not catch it."""
+    """A segment has taken too long. A segment that catches every Exception lets this one through."""
 
 
 class RetryLaterError(Exception):
-    """The record is tried again in a later chunk, and nothing behind it goes before it."""
+    """The record is tried again in a later chunk, and the records behind it wait for it."""
 
 
 class SegmentError(Exception):
-    """User code raised; the cause is what it raised."""
+    """User code raised an error, which is the cause of this one."""
 
     @property
     def segment(self) -> str:

@@ -1,4 +1,4 @@
-"""The most memory that a worker's process may write to."""
+"""Limits the memory that a worker's process may write to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# The stacks of its threads are most of it.
+# The stacks of the client's threads take most of it.
 _CLIENT_BYTES = 64 * 1024 * 1024
 
 
 def limit_memory(megabytes: int | None) -> None:
-    """Set it. A process's address space is no measure: threads and Arrow reserve much that they never use."""
+    """Limit the data of this process. Its address space is no measure: threads and Arrow reserve more than they use."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     if megabytes is not None:
         limit = megabytes * 1024 * 1024
@@ -20,10 +20,9 @@ def limit_memory(megabytes: int | None) -> None:
 
 @contextmanager
 def room_for_a_client() -> Iterator[None]:
-    """Lift it in the block, and leave so much more behind as a client takes: beside a segment that may have taken all.
+    """Lift the limit in the block, and leave it higher by a client's share: a segment may have used all memory.
 
-    Without memory for all of its threads, librdkafka waits in vain for the first of them, and lets go of Python's lock
-    never again.
+    Without memory for all of its threads, librdkafka waits forever for the first of them, and keeps Python's lock.
     """
     limit, most = resource.getrlimit(resource.RLIMIT_DATA)
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -1,4 +1,4 @@
-"""The ranges of one writer, each from its stored offset to its end."""
+"""Works on the ranges of one writer, each from its stored offset to its end."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ LONGEST_REST_SECONDS = 5.0
 class PartitionWorker:
     """Reads, handles, awaits and stores, a chunk at a time.
 
-    An offset is stored only when every record before it is terminal. Whatever goes wrong in a chunk, the
-    worker goes back to what is stored: it never has to guess what became of the records in between.
+    An offset is stored only when every record before it is terminal. After any error in a chunk, the worker goes back
+    to the stored offset: it never has to guess the outcome of the records in between.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class PartitionWorker:
         self.explain, self.successor = explain, successor
         self.call_seconds, self.slowest = 0.0, cast("At | None", None)
         self.met_silence = False
-        """Whether it has ended because nobody answered."""
+        """Tells whether the worker has ended because no broker answered."""
 
     def run(self) -> list[PartitionProgress]:
-        """Work, and close."""
+        """Work on the ranges, and close."""
         try:
             return self.work()
         finally:
             self.close()
 
     def work(self) -> list[PartitionProgress]:
-        """Take the partitions on, go on from what is stored, and report; only a crash gets past here."""
+        """Take the partitions on, resume at the stored offsets, and return the progress; only a crash raises."""
         try:
             self.open()
             self.run_chunks()
@@ -100,8 +100,11 @@ class PartitionWorker:
         return [state.progress for state in self.assignment]
 
     def stop_short(self, reason: str) -> None:
-        """End what is left to do. Nobody knows what has become of the chunk: another worker goes back to what is
-        stored, and stores the reason where the partition is still ours."""
+        """End the partitions that are not settled, and have a successor store the reason.
+
+        The outcome of the open chunk is unknown: the successor goes back to the stored offsets, and stores the reason
+        for each partition that is still ours.
+        """
         states = self.assignment.unsettled
         for state in states:
             state.end("stopped", reason)
@@ -111,14 +114,14 @@ class PartitionWorker:
             say_why(self.successor([state.range for state in states], StopSignal(), care=care))
 
     def open(self) -> None:
-        """Fence off whoever wrote before, and take the partitions on."""
+        """Fence the previous writer, and take the partitions on."""
         self.delivery.open()
-        # A partition that is complete by now has to be ours as well: its neighbours in pieces rely on our lease.
+        # A partition that is complete by now needs our lease as well: the workers of its other pieces rely on it.
         self.recovery.until_it_works(self.take_on, lambda: self.assignment.ours)
 
     def take_on(self) -> None:
-        """See what is stored, and put our lease on it."""
-        # Also on what is complete: it may be another run that completed it.
+        """Read the stored progress, and store our lease beside it."""
+        # This includes complete partitions: another run may have completed them.
         before = self.recovery.look(self.assignment.not_revoked)
         ours = self.assignment.ours
         for state in ours:
@@ -138,8 +141,11 @@ class PartitionWorker:
             self.recovery.until_it_works(self.run_timely_chunk, lambda: self.assignment.unsettled)
 
     def run_timely_chunk(self) -> None:
-        """A segment that takes longer than the transaction undoes what was written before it: from then on, each record
-        of those it may have been is alone in its chunk, whose transaction begins when something is written."""
+        """Run a chunk, and suspect its slowest records if it fails late.
+
+        A segment that takes longer than the transaction undoes all that the chunk wrote before. From then on, each
+        record that may be the cause is alone in its chunk, whose transaction begins with the first write.
+        """
         try:
             self.run_chunk()
         except (ChunkFailedError, KafkaException) as failure:
@@ -153,9 +159,9 @@ class PartitionWorker:
             raise
 
     def run_chunk(self) -> None:
-        """Admit → segments → produce → acknowledge → store."""
+        """Run one chunk: admit → segments → produce → acknowledge → store."""
         self.halt_states()
-        # While all of them wait for a next try, somebody looks at the run now and then.
+        # While all ranges wait for a retry, the worker looks at the run now and then.
         waits = min((self.processor_of(state).waits for state in self.next_states), default=0.0)
         self.stop_signal.wait(min(waits, LONGEST_REST_SECONDS))
         self.recovery.begin()
@@ -176,7 +182,7 @@ class PartitionWorker:
         if reason := self.stop_signal.reason:
             self.yield_all(reason)
         self.store()
-        # What ends the worker now, such as the client while it fetches, has to do with none of these records.
+        # No record of this chunk is to blame if the worker ends from here on, such as in the client's fetch.
         self.whereabouts.leave()
         self.whereabouts.note_stored()
         self.caution.relax()
@@ -186,11 +192,11 @@ class PartitionWorker:
 
     @property
     def next_states(self) -> Sequence[RangeState]:
-        """Those that the next chunk is made of."""
+        """Ranges of the next chunk."""
         return self.caution.states(self.assignment.working) or self.recovery.next_states
 
     def halt_states(self) -> None:
-        """Those over which workers died in a way that nothing helps against."""
+        """End the ranges that `care` stops, because workers died over them in a way that a retry cannot fix."""
         for state in self.assignment.working:
             if reason := self.care.stops.get(state.partition):
                 state.end("stopped", reason)
@@ -208,20 +214,20 @@ class PartitionWorker:
                 return
             except PartitionHaltedError as stop:
                 self.assignment.stop(stop)
-                # It is stored at once. Where nobody answers, that fails for all ranges; each by itself would find out
-                # only after it has waited for something to read.
+                # The end is stored at once. If no broker answers, the store fails for all ranges; otherwise each range
+                # would find that out by itself, after a wait for records.
                 return
             finally:
                 state.spend(time.monotonic() - begun)
 
     def admit(self, state: RangeState, chunk: Chunk) -> None:
-        """Read and handle until the chunk is full, or the range has ended."""
+        """Read and handle records until the chunk is full or the range has ended."""
         if self.source.range is not state.range:
             self.source.start_at(state.range, state.handled, state.skips)
             state.advance(self.source.next_offset)
             self.events.tell("started", state)
         try:
-            # What the broker has refused makes nothing of the whole chunk, sooner or later.
+            # A record that the broker has rejected makes the whole chunk fail, sooner or later.
             while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or state.is_at_known_fault):
                 most = state.room(chunk.room(READ_RECORDS))
                 if not chunk.handled:
@@ -239,7 +245,7 @@ class PartitionWorker:
             state.lose(self.source.take_lost())
 
     def call(self, state: RangeState, messages: Sequence[SourceMessage], faults: KnownFaults, chunk: Chunk) -> int:
-        """Have them handled, and note which call takes longest: more may be read before the chunk fails."""
+        """Have the messages handled, and note the slowest call: more may be read before the chunk fails."""
         begun = time.monotonic()
         try:
             return self.processor_of(state).process(messages, state.counts, faults, chunk.until_after(messages))
@@ -249,14 +255,14 @@ class PartitionWorker:
                 self.call_seconds, self.slowest = seconds, self.whereabouts.at
 
     def enter(self, state: RangeState, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
-        """Note which records are handled next: what goes wrong when segments open has to do with none of them."""
+        """Open the segments, then note the records that are handled next: an error in opening is the fault of none."""
         self.whereabouts.leave()
         self.processor_of(state).open()
         read, last = len(messages), messages[-1].offset()
         self.whereabouts.enter(At(state.partition, messages[0].offset(), last + 1, read, chunk.handled + read))
 
     def store(self) -> None:
-        """Await the acknowledgement of the chunk, and make its offsets the stored ones."""
+        """Await the acknowledgement of the chunk, and store its offsets."""
         told = [state for state in self.assignment if state.has_news]
         if told:
             self.topic.check()
@@ -266,7 +272,7 @@ class PartitionWorker:
             self.events.tell_stored(state, self.pipeline.partitions.drains)
 
     def yield_all(self, reason: str) -> None:
-        """Give the partitions up: with what is in flight, or without it."""
+        """Give the partitions up; keep the records in flight if the pipeline drains, else discard them."""
         drains = self.pipeline.partitions.drains
         if not drains:
             self.give_chunk_up()
@@ -277,7 +283,7 @@ class PartitionWorker:
                 state.end("yielded", reason)
 
     def give_chunk_up(self) -> None:
-        """Nothing of it is kept, but what was sent without a transaction. An empty one is open in its place."""
+        """Discard the open chunk, except records sent without a transaction, and open an empty one in its place."""
         self.recovery.forget_chunk()
         self.delivery.begin()
 

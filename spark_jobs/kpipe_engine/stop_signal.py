@@ -1,4 +1,4 @@
-"""The signal that partitions are given up before their end: at the deadline of the run, or on request."""
+"""The signal to give partitions up before their end: at the deadline of the run, or on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kpipe_engine.memory_limit import room_for_a_client
 
 log = logging.getLogger("kpipe")
 
-# Most tasks are over before anybody could want to stop them: they never ask.
+# Most tasks are over before a user could want to stop them: they never ask.
 FIRST_LOOK_SECONDS = 1.0
 LOOK_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
@@ -35,7 +35,7 @@ class StopSignal:
         self._asked: str | None = None
         self._stop = threading.Event()
         self.is_set = False
-        """True once somebody has requested it. It is read for each record, and so it is a plain attribute."""
+        """Is true from the first request on. It is read for each record, and so it is a plain attribute."""
 
     @property
     def reason(self) -> str | None:
@@ -58,7 +58,7 @@ class StopSignal:
 
 
 class KafkaStopSignal(StopSignal):
-    """A signal that a request in Kafka sets: within its `with` block, a thread looks for one."""
+    """A signal that a stop request in Kafka sets: within the `with` block, a thread looks for a request."""
 
     def __init__(self, job: Job, settings: Settings) -> None:
         super().__init__(job.deadline)
@@ -99,7 +99,7 @@ class KafkaStopSignal(StopSignal):
         try:
             request = StopRequest.read_text(found.metadata)
         except DocumentError as error:
-            # One to an earlier attempt stays where it is, and would stop all that come after it.
+            # A request to an earlier attempt stays in Kafka, and would stop all later attempts.
             if found.offset == self._job.attempt:
                 self.request(f"somebody asks to stop in words that cannot be read: {error}")
             return

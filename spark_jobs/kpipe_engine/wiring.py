@@ -1,4 +1,4 @@
-"""Builds a partition worker from a job: each part is made once, after the parts that it is handed."""
+"""Builds a partition worker from a job: each part is made once, after the parts that it needs."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def build_worker(
     care: Precautions | None = None,
     whereabouts: WorkerPosition | None = None,
 ) -> PartitionWorker:
-    """Build the worker of these ranges, which have one writer.
+    """Build the worker of these ranges, which share one writer.
 
-    :param task: the number of the Spark task, which its lease carries
-    :param care: what it has to heed after a worker that died
+    :param task: the number of the Spark task, which is part of the worker's lease
+    :param care: the precautions that the worker takes after one that died
     """
     pipeline, plan, first = job.pipeline, job.plan, ranges[0]
     care, whereabouts = care or Precautions(), whereabouts or WorkerPosition()
@@ -101,7 +101,7 @@ def build_worker(
         caution=CarefulStart(care, pipeline.chunk_records),
         whereabouts=whereabouts,
         explain=partial(reason_with_replicas, settings=settings.destination, written=job.written_topics),
-        # Of what happens to the partitions, the worker itself has told.
+        # The worker itself has emitted the events of the partitions.
         successor=partial(build_worker, without_events(job), settings, task=task),
     )
 
@@ -136,13 +136,13 @@ def choose_monitor(
     own: Sequence[PartitionRange],
     own_counts: Callable[[], Sequence[Counts]],
 ) -> RunMonitor:
-    """A look costs a request to each group that holds progress: no worker looks for what cannot happen."""
+    """Choose a monitor that looks only for what can happen: a look costs a request to each group with progress."""
     action, budget = job.pipeline.fault_action, job.pipeline.budget
     passes = action in ("dead_letter", "skip")
     if action == "stop_partition" or (passes and not budget.limits):
         return NoMonitor()
     others = OtherWorkers(job, settings, source, own)
-    # Only a share can be known to be within its limit from what a worker has seen itself.
+    # Only for a ratio do the worker's own counts suffice to show that it is within the limit.
     local = passes and budget.max_dead_letters is None
     return SharedMonitor(others, {own[0].slot} if local else others.slots, budget, own_counts)
 
@@ -167,10 +167,10 @@ def choose_fault_handler(job: Job, dead_letters: DeadLetters, watch: RunMonitor,
 
 
 class Processors:
-    """Makes the handlers of a worker's ranges.
+    """Makes the processors of a worker's ranges.
 
-    The segments are imported once for all of them. What an import came to stays: a second one may well come to
-    something else, and segments that take batches would be called with records.
+    The segments are imported once for all ranges, and the result of the import stays: a second import may well differ,
+    and segments that take batches would be called with records.
     """
 
     def __init__(
@@ -188,14 +188,14 @@ class Processors:
         self._destination, self._faults = destination, faults
         self._stop_signal, self._limit = stop_signal, limit
         self._delivery = delivery
-        # One for all ranges of a worker: letters of one record may lie in several of them.
+        # One ledger for all ranges of a worker: letters of one record may lie in several of them.
         self._ledger = None if job.redrive is None else Ledger(job, job.redrive, ranges, settings.source, delivery)
 
     def choose(self, partition: int, ends: str | None = None) -> RecordProcessor:
-        """The one of this partition.
+        """Return the processor of this partition.
 
-        :param ends: why the partition is given up before a record is read, if it is. Nothing is imported then: that may
-            be what has ended the workers before.
+        :param ends: the reason to give the partition up before a record is read, if there is one. The segments are not
+            imported then: the import may have ended the workers before.
         """
         job, redrive = self._job, self._job.redrive
         if ends is not None:
@@ -233,7 +233,7 @@ class Processors:
 
     @cached_property
     def _segments(self) -> Sequence[Any] | PartitionHaltedError:
-        """What their import paths name, or why they cannot be imported: no partition stops before it has a record."""
+        """Segments of the pipeline, or the error of an import: a partition stops only when it has a record."""
         try:
             return [find_segment(path, self._limit) for path in self._job.pipeline.segments]
         except PartitionHaltedError as stop:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,19 @@ def test_no_module_is_long() -> None:
     files = [file for root in (PACKAGE, ENGINE.parent) for file in root.rglob("*.py")]
     assert len(files) > 150
     assert [file for file in files if len(file.read_text().splitlines()) > MOST_LINES] == []
+
+
+WRITTEN = [CHECKOUT / name for name in ("airflow_provider_kpipe", "spark_jobs", "dags", "bench")]
+_QUESTION = re.compile(r"(What|Where|Whether|Which|Who|Whose|How far|That|When)\b")
+
+
+def docstrings(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from filter(None, [ast.get_docstring(node)])
+
+
+def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
+    found = [text for root in WRITTEN for file in sorted(root.rglob("*.py")) for text in docstrings(file)]
+    assert len(found) > 1_000
+    assert [text.splitlines()[0] for text in found if _QUESTION.match(text)] == []

@@ -1,1 +1,1 @@
-"""Dead letters, and their way into headers and envelopes, and back, in every dialect."""
+"""Dead letters, and their conversion to headers and envelopes and back, in every dialect."""

@@ -1,4 +1,4 @@
-"""The headers of a consumed message, of which the client gives out some that crash the process."""
+"""The headers of a consumed message, some of which crash the process when the client returns them."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from typing import Any
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Header
 
 headers_of: Callable[[Any], Sequence[Header] | None] = methodcaller("headers")
-"""Raises SystemError where a name is no UTF-8. In a loop, a plain `message.headers()` may not notice, and what it gives
-out then takes the process down. Values are bytes or None, never the text that the client declares."""
+"""Raises SystemError if a name is no UTF-8. In a loop, a plain `message.headers()` may miss that, and its result then
+crashes the process. Values are bytes or None, never the text that the client declares."""

@@ -1,4 +1,4 @@
-"""A dead letter: a record as it was read, and the story of why it could not pass."""
+"""A dead letter: a record as it was read, and the fault that it could not pass."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ TimestampKind: TypeAlias = Literal["unknown", "create_time", "log_append_time"]
 TIMESTAMP_KINDS: tuple[TimestampKind, ...] = get_args(TimestampKind)
 """In the order of the client's numbers for them."""
 
-# A broker counts bytes: what is short in Latin letters may be four times as long in others.
+# A broker counts bytes: a text in another script may take four times as many as one in Latin letters.
 MESSAGE_BYTES = 2_000
 STACKTRACE_BYTES = 8_000
 NAME_BYTES = 500
 
-# A number in a header is whatever somebody wrote there. These are the largest that Kafka has of each.
+# Any program may have written the numbers in headers. These are the largest that Kafka has of each.
 LARGEST_PARTITION = 2**31 - 1
 LARGEST_OFFSET = 2**63 - 1
 LARGEST_COUNT = 2**31 - 1
-"""Attempts are counted up to here, and a larger number is read as this one."""
+"""Attempts are counted up to this number, and a larger one is read as this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where a record was read from."""
+    """The topic, partition and offset that a record was read from, with its timestamp."""
 
     topic: str
     partition: int
@@ -49,9 +49,9 @@ class FirstFault:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Key, value and headers are the record's own. Texts of the fault are short enough for headers.
+    """A record with its own key, value and headers, and its fault, whose texts are short enough for headers.
 
-    A mapper gets it, and a dead-letter topic that is read back gives it.
+    A mapper is given a dead letter, and reading a dead-letter topic returns dead letters.
     """
 
     key: bytes | None
@@ -63,12 +63,12 @@ class DeadLetter:
     group: str
     run_key: str
     attempt: int = 1
-    """How often the record has become a dead letter, this time included."""
+    """The number of times that the record has become a dead letter, including this one."""
     first: FirstFault | None = None
-    """None where this fault is the first."""
+    """None if this fault is the first."""
 
     def after(self, previous: DeadLetter) -> DeadLetter:
-        """The same fault, of a record that was a dead letter before: the record is the one inside that letter."""
+        """Return the same fault with the record inside `previous`, the letter that the record was before."""
         return replace(
             self,
             key=previous.key,
@@ -85,7 +85,7 @@ class DeadLetter:
 
 
 def bounded(fault: Fault) -> Fault:
-    """The fault with texts that fit into headers: as bytes, and as UTF-8 whatever was raised."""
+    """Return the fault with texts that fit into headers: short enough in bytes, and UTF-8 whatever was raised."""
     component = fitted(fault.component, NAME_BYTES)
     exception_class = fitted(fault.exception_class, NAME_BYTES)
     message, stacktrace = bounded_texts(fault)
@@ -96,13 +96,13 @@ def bounded(fault: Fault) -> Fault:
 
 
 def bounded_texts(fault: Fault) -> tuple[str, str]:
-    """Its message and its stack trace, as `bounded` has them."""
-    # A trace ends with what was raised, and where: that is the part to keep.
+    """Return the fault's message and stack trace, cut as in `bounded`."""
+    # A trace ends with the exception and its place: that is the part to keep.
     return fitted(fault.message, MESSAGE_BYTES), fitted(fault.stacktrace, STACKTRACE_BYTES, keep_end=True)
 
 
 def fitted(text: str, limit: int, keep_end: bool = False) -> str:
-    """The text, cut to so many bytes of UTF-8 at the border of a character; what no UTF-8 encodes is a `?`."""
+    """Return the text, cut to `limit` bytes of UTF-8 between characters; one that UTF-8 cannot encode becomes a `?`."""
     if text.isascii() and len(text) <= limit:
         return text
     encoded = text.encode(errors="replace")
@@ -121,7 +121,7 @@ def _first(previous: DeadLetter) -> FirstFault:
 
 
 def _bounded_first(first: FirstFault) -> FirstFault:
-    """With texts that fit into headers, whoever wrote them: they travel with the record from letter to letter."""
+    """Cut the texts to fit into headers, whichever program wrote them: they go from letter to letter."""
     return replace(
         first,
         topic=fitted(first.topic, NAME_BYTES),

@@ -1,4 +1,4 @@
-"""Which header says what in a dead letter: in our own words, and in those of Connect, Spring and Streams.
+"""The headers of a dead letter and their details: under kpipe's own names, and those of Connect, Spring and Streams.
 
 A detail is named by its path in `DeadLetter`. To add one, add a row to `_KPIPE`: every dialect then carries it.
 """
@@ -38,7 +38,7 @@ SOURCE_OFFSET_HEADER = "kpipe-source-offset"
 
 
 class _Row(NamedTuple):
-    """One detail, the header that carries it, and how."""
+    """One detail, the header that carries it, and its codec."""
 
     detail: str
     header: str
@@ -102,12 +102,12 @@ _STREAMS = (
     _Row("source.partition", "__streams.errors.partition", PARTITION),
     _Row("source.offset", "__streams.errors.offset", OFFSET),
 )
-# Written for readers of Connect's headers; the row of our own beside them says the same in full.
+# Written for readers of Connect's headers; kpipe's own headers beside them have the same details in full.
 _CONNECT_TOO = (
     ("source.partition", "__connect.errors.task.id", PARTITION.write),
     ("fault.kind", "__connect.errors.stage", write_stage),
 )
-# Spring's listener wraps what it was thrown: there, this is the class that somebody looks for.
+# Spring's listener wraps the exception: in its letters, this header has the class that readers look for.
 _SPRING_CAUSE = _Row("fault.cause", "kafka_dlt-exception-cause-fqcn", TEXT)
 _NEVER_WRITTEN = (
     "kafka_dlt-key-exception-fqcn",
@@ -117,7 +117,7 @@ _NEVER_WRITTEN = (
 # A redrive finds these under one name, whatever the dialect.
 _ALWAYS = {"pipeline", "source.topic", "source.partition", "source.offset", "attempt"}
 
-# Of records that fail in one partition, in the same segment and with the same exception, these alone are their own.
+# The only details in which records differ that fail in one partition, in the same segment and with the same exception.
 _OWN = ("source.offset", "source.timestamp", "fault.message", "fault.stacktrace", "fault.occurred_at")
 
 
@@ -126,7 +126,7 @@ class _Writer(NamedTuple):
     write: Callable[[Any], bytes]
     detail_of: Callable[[DeadLetter], Any]
     own: int | None
-    """Which of `_OWN` it writes."""
+    """The index in `_OWN` of the detail that it writes; None for other details."""
 
 
 def _writer(detail: str, header: str, write: Callable[[Any], bytes]) -> _Writer:
@@ -139,11 +139,11 @@ def _writers(rows: Iterable[_Row]) -> tuple[_Writer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The headers of one letter, into which others like it put what is their own."""
+    """The headers of one letter, with gaps for the details in which similar letters differ."""
 
     headers: list[Header]
     gaps: tuple[tuple[int, str, Callable[[Any], bytes], int], ...]
-    """Where, and how, which of `_OWN` is written."""
+    """Of each gap, its position, the header's name and writer, and the index in `_OWN` of its detail."""
 
     def filled(self, offset: int, timestamp: int, fault: Fault) -> list[Header]:
         message, stacktrace = bounded_texts(fault)
@@ -161,32 +161,32 @@ _REDRIVE_WRITERS = _writers(row for row in _KPIPE if row.detail in _ALWAYS)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Writes the headers of a dead letter: what the dialect has a name for, then the rest in our own words."""
+    """Writes the headers of a dead letter: under the dialect's own names, then the rest under kpipe's names."""
 
     name: DeadLetterDialect
     named: tuple[_Writer, ...]
     rest: tuple[_Writer, ...]
 
     def fault_headers(self, letter: DeadLetter) -> list[Header]:
-        """Everything about the fault, behind none of the record's own headers."""
+        """Return all headers about the fault, without the record's own headers in front of them."""
         headers = _written((*self.named, *self.rest), letter)
         if letter.fault.retries:
             headers += _written(_RETRIES_WRITERS, letter)
         return headers + first_headers(letter)
 
     def pattern(self, letter: DeadLetter) -> Pattern:
-        """For letters that are as this one, which has neither retries nor a first fault."""
+        """Return the pattern of letters like this one, which has neither retries nor a first fault."""
         writers = (*self.named, *self.rest)
         gaps = ((at, each.header, each.write, each.own) for at, each in enumerate(writers) if each.own is not None)
         return Pattern(_written(writers, letter), tuple(gaps))
 
     def named_headers(self, letter: DeadLetter) -> list[Header]:
-        """Only what readers of this dialect look for, and what a redrive needs."""
+        """Return only the headers that readers of this dialect look for, and those that a redrive needs."""
         return _written(self.named, letter) + redrive_headers(letter)
 
 
 def redrive_headers(letter: DeadLetter) -> list[Header]:
-    """What travels with every dead letter, however it is written."""
+    """Return the headers that every dead letter has, in any format, as a redrive needs them."""
     return _written(_REDRIVE_WRITERS, letter) + first_headers(letter)
 
 
@@ -238,7 +238,7 @@ def _blocks() -> Iterator[tuple[str, ...]]:
 
 
 BLOCKS = frozenset(_blocks())
-"""What `Dialect.fault_headers` writes behind the record's own headers, by name. None is the end of another one."""
+"""The header names that `Dialect.fault_headers` writes behind the record's own. No block is the end of another."""
 
 
 def _redrive_blocks() -> Iterator[tuple[str, ...]]:
@@ -248,7 +248,7 @@ def _redrive_blocks() -> Iterator[tuple[str, ...]]:
 
 
 REDRIVE_BLOCKS = frozenset(_redrive_blocks())
-"""What `redrive_headers` writes, by name, with the mark of an envelope behind it or without."""
+"""The header names that `redrive_headers` writes, with the mark of an envelope behind them or without."""
 
 OUR_HEADERS = frozenset({FORMAT_HEADER, *(row.header for row in _ROWS["kpipe"])})
 FAULT_HEADERS = frozenset({*OUR_HEADERS, *READERS, *_NEVER_WRITTEN, *(header for _, header, _ in _CONNECT_TOO)})

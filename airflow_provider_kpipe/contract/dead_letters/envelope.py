@@ -24,7 +24,7 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 
 @dataclass(frozen=True, slots=True)
 class Envelope(Document):
-    """Key, value and the headers' values are in base64, or null where the record has null."""
+    """A dead letter as JSON. Key, value and the headers' values are in base64, or null where the record has null."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -63,7 +63,7 @@ class Envelope(Document):
         )
 
     def opened(self) -> DeadLetter:
-        """The letter inside; DocumentError where something is no base64, or a number is none that Kafka has."""
+        """Return the letter inside; raise DocumentError for invalid base64, or a number that Kafka cannot have."""
         self._check_numbers()
         return DeadLetter(
             key=_unpacked(self.key, "key"),
@@ -88,12 +88,12 @@ class Envelope(Document):
                 _check_within(f"{name}.offset", place.offset, 0, LARGEST_OFFSET)
 
     def to_bytes(self) -> bytes:
-        """The document of `to_json`, for less than half of its time: there may be many."""
+        """Return the document of `to_json` in less than half of its time: there may be many."""
         return _ENCODER.encode({**self.head(), **_fields(self)}).encode(errors="replace")
 
     @classmethod
     def read_bytes(cls, raw: bytes) -> Envelope | None:
-        """As `read_text`."""
+        """Read an envelope as `read_text` does; return None also for bytes that are no UTF-8."""
         try:
             return cls.read_text(raw.decode())
         except UnicodeDecodeError:
@@ -109,7 +109,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 def _name(text: str | None) -> str:
     try:
-        # JSON can spell what no header can hold.
+        # JSON can hold names that no header can.
         check_header_name(text)
     except ValueError as error:
         raise DocumentError(f"Envelope.headers: {error}") from error

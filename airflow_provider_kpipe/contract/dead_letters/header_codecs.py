@@ -1,6 +1,6 @@
-"""How one detail of a dead letter becomes the bytes of a header, and comes back.
+"""Codecs between one detail of a dead letter and the bytes of a header.
 
-Writing never raises. Reading raises ValueError or struct.error for bytes that mean nothing.
+Writing never raises. Reading raises ValueError or struct.error for invalid bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _JAVA_TIMESTAMP_KINDS = {
 _TIMESTAMP_KINDS = {java: kind for kind, java in _JAVA_TIMESTAMP_KINDS.items()}
 _STAGES = {"source": "KAFKA_CONSUME", "segment": "TRANSFORMATION", "destination": "KAFKA_PRODUCE"}
 _INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
-# As `_write_number` writes it. Python refuses to write, or to read, a number of more digits than 4,300.
+# As `_write_number` writes it. Python neither writes nor reads a number of more than 4,300 digits.
 _NUMBER = re.compile(rb"-?[0-9]{1,19}")
 _COUNT = re.compile(rb"[0-9]+")
 _LARGEST_COUNT_DIGITS = len(str(LARGEST_COUNT))
@@ -65,7 +65,7 @@ def _number(least: int, largest: int) -> Codec:
 
 
 def _java_number(packed: struct.Struct, least: int, largest: int) -> Codec:
-    """A Java ByteBuffer's: big-endian, and exactly so many bytes."""
+    """Return the codec of a number in a Java ByteBuffer: big-endian, and exactly as many bytes as `packed` has."""
     return Codec(packed.pack, lambda raw: _within(packed.unpack(raw)[0], least, largest))
 
 
@@ -76,7 +76,7 @@ def _within(number: int, least: int, largest: int) -> int:
 
 
 def _read_count(raw: bytes) -> int:
-    """From 1, and not beyond the largest: a letter that says more has failed often enough."""
+    """Read a count from 1, and cut it to the largest: a letter with a larger one has failed often enough."""
     digits = raw.lstrip(b"0")
     if _COUNT.fullmatch(raw) is None or not digits:
         raise ValueError(f"{raw[:60]!r} is no count from 1")
@@ -101,7 +101,7 @@ def _read_java_timestamp_kind(raw: bytes) -> str:
 
 
 def latest_tries(retries: tuple[FailedTry, ...]) -> tuple[FailedTry, ...]:
-    """As many as fit into a letter."""
+    """Return the latest tries, as many as fit into a letter."""
     while len(_retries_as_json(retries)) > RETRIES_BYTES:
         retries = retries[1:]
     return retries
@@ -140,5 +140,5 @@ RETRIES = Codec(_write_retries, _read_retries)
 
 
 def write_stage(kind: str) -> bytes:
-    """Kafka Connect's word for where a fault happened; it has fewer of them that we could mean."""
+    """Write Kafka Connect's word for the stage of a fault; Connect has one for only a few kinds of fault."""
     return _STAGES.get(kind, "TRANSFORMATION").encode()

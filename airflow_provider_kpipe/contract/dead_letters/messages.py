@@ -1,4 +1,4 @@
-"""Dead letters to Kafka messages, and back: in every format and dialect."""
+"""Turns dead letters into Kafka messages, and back, in every format and dialect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
 _BLOCK_LENGTHS = sorted({len(block) for block in BLOCKS})
 _REDRIVE_LENGTHS = sorted({len(block) for block in REDRIVE_BLOCKS}, reverse=True)
 _COORDINATES = {"topic", "partition", "offset"}
-# Dead letters that others wrote leave out some of this.
+# Dead letters of other programs leave out some of these details.
 _UNTOLD_FAULT: Mapping[str, Any] = {
     "component": "",
     "kind": "segment",
@@ -37,7 +37,7 @@ _UNTOLD_FAULT: Mapping[str, Any] = {
 
 
 class DeadLetterMessage(NamedTuple):
-    """What is written to a dead-letter topic; the timestamp is the record's."""
+    """A message for a dead-letter topic; its timestamp is the record's."""
 
     key: Any
     value: Any
@@ -45,12 +45,12 @@ class DeadLetterMessage(NamedTuple):
 
 
 def write_raw(letter: DeadLetter, dialect: Dialect) -> DeadLetterMessage:
-    """The record as it came, with the story of its fault behind its own headers."""
+    """Return the record as it came, with the headers about its fault behind its own."""
     return DeadLetterMessage(letter.key, letter.value, [*letter.headers, *dialect.fault_headers(letter)])
 
 
 def write_envelope(letter: DeadLetter, dialect: Dialect) -> DeadLetterMessage:
-    """Everything in the value. The record's own headers are in there, and not beside it once more."""
+    """Return a message with everything in its value, which alone has the record's own headers."""
     headers = [*dialect.named_headers(letter), _ENVELOPE_MARK]
     return DeadLetterMessage(letter.key, Envelope.around(letter).to_bytes(), headers)
 
@@ -63,25 +63,25 @@ def has_fault_headers(headers: Iterable[Header]) -> bool:
 
 
 def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> DeadLetter | None:
-    """The letter that a message is, whoever wrote it; None if it does not say where its record came from.
+    """Return the letter that a message is, whichever program wrote it; None without the coordinates of its record.
 
-    OtherVersionError where the record is in an envelope that only another version of kpipe can open.
+    Raise OtherVersionError for an envelope that only another version of kpipe can open.
     """
     block = _block_at_end(headers)
-    # Before a block of ours, a mark is the record's own: it came in an envelope that was not opened.
+    # In front of a block of kpipe's, a mark is the record's own: it came in an envelope that was not opened.
     if _ENVELOPE_MARK in headers and value is not None and not block:
         try:
             envelope = Envelope.read_bytes(value)
             if envelope is not None:
                 return envelope.opened()
-            # Someone has changed the value on its way: its headers still say the most important.
+            # Another program has changed the value on its way: the headers still have the most important details.
         except OtherVersionError:
             raise
         except DocumentError:
-            # Somebody has been at the envelope: its value is not the record, and nobody can take that out.
+            # Another program has changed the envelope: its value is not the record, and kpipe cannot take that out.
             return None
     own, ours, theirs = _parted(headers, block)
-    # Outputs of ours may bear source coordinates too: only a dead letter has been counted.
+    # Outputs of kpipe's may have source coordinates too: only a dead letter has an attempt.
     is_ours = "attempt" in ours
     details = {**theirs, **ours} if is_ours else theirs
     source = _part(details, "source.")
@@ -109,16 +109,16 @@ def _fault(details: Mapping[str, Any]) -> Fault:
 
 
 def _block_at_end(headers: Sequence[Header]) -> int:
-    """How many headers at the end are what `Dialect.fault_headers` writes, and nothing else."""
+    """Return the number of headers at the end that are one block of `Dialect.fault_headers`, or 0."""
     names = tuple(name for name, _ in headers[-_BLOCK_LENGTHS[-1] :])
     return next((length for length in _BLOCK_LENGTHS if names[-length:] in BLOCKS), 0)
 
 
 def _parted(headers: Sequence[Header], block: int) -> tuple[tuple[Header, ...], dict[str, Any], dict[str, Any]]:
-    """The record's own headers, whatever their names, and what the others say in our words and in those of others."""
+    """Return the record's own headers, then the details in kpipe's headers and those in other programs' headers."""
     if block:
         return tuple(headers[:-block]), *_details(headers[-block:])
-    # The end is not as we write it: others have been at it, or a mapper, a redrive or an envelope made it.
+    # The end is not as kpipe writes it: other programs changed it, or a mapper, a redrive or an envelope made it.
     at = _ours_at(tuple(name for name, _ in headers))
     told = (each for index, each in enumerate(headers) if index in at or each[0] not in OUR_HEADERS)
     ours, theirs = _details(told)
@@ -126,7 +126,7 @@ def _parted(headers: Sequence[Header], block: int) -> tuple[tuple[Header, ...], 
 
 
 def _ours_at(names: tuple[str, ...]) -> Collection[int]:
-    """Where our words stand: in one piece, behind which a stamp may follow, or else each where its name comes last."""
+    """Return the positions of kpipe's headers: one block, which a stamp may follow, or else the last of each name."""
     for end in range(len(names), 0, -1):
         for length in _REDRIVE_LENGTHS:
             if names[max(end - length, 0) : end] in REDRIVE_BLOCKS:
@@ -137,9 +137,9 @@ def _ours_at(names: tuple[str, ...]) -> Collection[int]:
 def _own_headers(
     headers: Sequence[Header], at: Collection[int], ours: Mapping[str, Any], theirs: Mapping[str, Any]
 ) -> tuple[Header, ...]:
-    """The record's own. Where a name of ours stands elsewhere than `at`, the record came with it."""
+    """Return the record's own headers. Outside of `at`, it came with the headers that have a name of kpipe's."""
     is_ours = "attempt" in ours
-    # In a letter of ours, words of others that do not make one by themselves came with the record.
+    # In a letter of kpipe's, other programs' headers came with the record unless they make a letter by themselves.
     has_theirs = not is_ours or _part(theirs, "source.").keys() >= _COORDINATES
     return tuple(
         header
@@ -150,7 +150,7 @@ def _own_headers(
 
 
 def _details(headers: Iterable[Header]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What headers say in our words and in those of others, by the path of the detail."""
+    """Return the details in kpipe's headers and those in other programs' headers, by the path of the detail."""
     ours: dict[str, Any] = {}
     theirs: dict[str, dict[str, Any]] = {}
     for name, raw in headers:
@@ -161,9 +161,9 @@ def _details(headers: Iterable[Header]) -> tuple[dict[str, Any], dict[str, Any]]
         try:
             said[detail] = read(raw)
         except (ValueError, struct.error):
-            # A header of this name that says something else: as good as none.
+            # A header of this name with another content counts as none.
             continue
-    # A letter that passed through several programs has the last one's headers behind the others'.
+    # A letter that passed through several programs has the headers of the last one behind the others.
     return ours, next(reversed(theirs.values()), {})
 
 

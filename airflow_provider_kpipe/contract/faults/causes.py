@@ -1,4 +1,4 @@
-"""Why records could not pass: the kinds of their faults, the number of each, and the first record of each."""
+"""The causes of faults: their kinds, the number of each kind, and its first record."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ OTHER_KINDS = "other kinds"
 
 @dataclass(slots=True)
 class Cause:
-    """One kind of fault: which exception, and which component raised it. A worker counts in it."""
+    """One kind of fault: the exception and the component that raised it. A worker counts in it."""
 
     exception_class: str
     component: str
     count: int
     partition: int
     offset: int
-    """Of the first record, in the partition that it was read from."""
+    """The offset of the first record, in the partition that it was read from."""
 
     @classmethod
     def of(cls, fault: Fault, partition: int, offset: int) -> Self:
@@ -50,7 +50,10 @@ Causes: TypeAlias = tuple[Cause, ...]
 
 
 def merged(causes: Iterable[Cause], most: int = MOST_CAUSES) -> Causes:
-    """Add up those of one kind, the most frequent first. The kinds beyond `most` count as one. What is given stays."""
+    """Add up the causes of each kind, the most frequent first; the kinds beyond `most` become one.
+
+    The given causes stay unchanged.
+    """
     kinds: dict[tuple[str, str], Cause] = {}
     for each in causes:
         known = kinds.get(each.kind)

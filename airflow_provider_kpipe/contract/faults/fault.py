@@ -31,7 +31,7 @@ class FailedTry:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Where a record stopped, why, and after how many attempts."""
+    """The component that a record stopped at, the error, and the number of attempts."""
 
     component: str
     kind: FaultKind
@@ -64,11 +64,11 @@ class Fault:
         )
 
     def __str__(self) -> str:
-        """For people, in logs and reasons. A dead letter has the message as it was raised."""
+        """Return a text for people, in logs and reasons. A dead letter has the message as it was raised."""
         return cleaned(f"{self.kind} {self.component}: {self.exception_class}: {self.message}")
 
 
 @lru_cache(maxsize=1)
 def _moment(milliseconds: int) -> str:
-    # Where faults come thick, many of them share one.
+    # If faults are frequent, many of them share one millisecond.
     return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).isoformat(timespec="milliseconds")

@@ -1,7 +1,7 @@
-"""Stack traces as Python prints them, fast: a poison record is seldom the only one, and fails where others did.
+"""Formats stack traces as Python prints them, fast: a poison record is seldom alone, and fails where others did.
 
 Most of a trace is the same for every record that fails in one place. That part, which costs a look at source
-files, is kept; what was raised is said anew each time.
+files, is cached; the exception itself is formatted each time.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from types import CodeType, TracebackType
 
 _CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
-# Python says more about these than their class and message.
+# Python prints more about these than their class and message.
 _TOLD_AT_LENGTH = (SyntaxError, NameError, AttributeError, ImportError, BaseExceptionGroup)
 _MOST_STACKS = 256
 
-# By the ids of code objects and the instructions in them. The code objects are held so that no other one gets the id of
-# one that is gone.
+# Keyed by the ids of code objects and the instructions in them. The code objects are kept alive: otherwise a new one
+# could get the id of an old one.
 _stacks: dict[tuple[int, ...], tuple[str, list[CodeType]]] = {}
 
 
 def format_exception(error: BaseException) -> str:
-    """What `traceback.format_exception` says."""
+    """Return the text of `traceback.format_exception`."""
     if error.__cause__ is None and (error.__suppress_context__ or error.__context__ is None):
-        # The usual one, which nothing led to.
+        # The usual error, with no cause or context to print.
         return "".join(traceback.format_exception(error)) if _is_long(error) else _told(error)
     chain = list(_chain(error))
     if any(_is_long(each) for each, _ in chain):
@@ -34,7 +34,7 @@ def format_exception(error: BaseException) -> str:
 
 
 def class_name(error: BaseException) -> str:
-    """Its class with the module, unless it is one of Python's own."""
+    """Return the name of the error's class, with the module unless it is one of Python's own."""
     return _named(type(error))  # type: ignore[arg-type]  # a class has its own __hash__, and mypy sees that of errors
 
 
@@ -48,7 +48,7 @@ def _is_long(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[tuple[BaseException, str]]:
-    """The error and what led to it, each with the words between it and the one it led to."""
+    """Yield the error and those that led to it, each with the words that link it to the one it led to."""
     seen: set[int] = set()
     link, current = "", error
     while True:

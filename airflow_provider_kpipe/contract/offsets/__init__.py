@@ -1,1 +1,1 @@
-"""Offsets: limits, the ranges that they become, how far a range is complete, and origins."""
+"""Offsets: limits, the ranges that they become, the completed parts of a range, and origins."""

@@ -1,4 +1,4 @@
-"""How far a range is complete when its parts are completed in any order."""
+"""Tracks how far a range is complete when its parts are completed in any order."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ Spans: TypeAlias = tuple[Span, ...]
 
 
 class CompletedOffsets:
-    """Takes spans of completed offsets, and knows where the first gap is.
+    """Collects spans of completed offsets, and knows the first gap.
 
-    A span `[first, after)` covers whatever is in it: offsets that no record has, because of compaction or a
-    transaction's marker, are completed together with the record before or after them.
+    A span `[first, after)` covers all offsets in it. Offsets without a record (after compaction, or of a transaction's
+    marker) are completed together with the record before or after them.
     """
 
     def __init__(self, start: int, spans: Iterable[Iterable[int]] = ()) -> None:
         self._next = start
-        # Above the first gap: apart from each other, and in order.
+        # The spans above the first gap, in order, with a gap between each two.
         self._beyond: list[Span] = []
         for first, after in spans:
             self.add(first, after)
 
     @property
     def next_offset(self) -> int:
-        """After the highest offset below which everything is completed."""
+        """The offset of the first gap: everything below it is completed."""
         return self._next
 
     @property
     def highest_completed(self) -> int:
-        """One less than the start while nothing is completed."""
+        """The highest completed offset; one less than the start while nothing is completed."""
         return (self._beyond[-1][1] if self._beyond else self._next) - 1
 
     @property
     def beyond(self) -> tuple[Span, ...]:
-        """What is completed above the first gap."""
+        """The completed spans above the first gap."""
         return tuple(self._beyond)
 
     def add(self, first: int, after: int) -> None:
-        """Offsets from `first` to before `after` are completed; those that were so already stay so."""
+        """Mark the offsets from `first` to before `after` as completed; offsets completed before stay so."""
         if after <= max(first, self._next):
             return
         if first <= self._next:

@@ -1,4 +1,4 @@
-"""Limits: how people say where a range begins and ends."""
+"""Limits: the words, moments and offsets by which people say where a range begins and ends."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ WithoutOffset: TypeAlias = Literal["earliest_at_first", "earliest", "latest", "e
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Where the group stands; `otherwise` says what a partition without a committed offset means.
+    """The group's position; `otherwise` says where a partition without a committed offset starts.
 
-    By default it means the beginning, but only at first: where an earlier checkpoint is known, the group's
-    offset has expired or was deleted, and starting over would go unnoticed.
+    By default it starts at the beginning, but only at first: if an earlier checkpoint is known, the group's offset
+    has expired or was deleted, and starting over would go unnoticed.
     """
 
     otherwise: WithoutOffset = "earliest_at_first"
@@ -44,7 +44,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Explicit:
-    """One offset for each partition named; the other partitions are left out of the plan."""
+    """One offset for each named partition; the plan leaves out the other partitions."""
 
     offsets: Mapping[int, int]
 
@@ -64,7 +64,7 @@ _WORDS: Mapping[str, OffsetLimit] = {
 
 
 def check_partitions(partitions: Collection[int]) -> None:
-    """Refuse numbers that no partition has, and a choice of none."""
+    """Raise ValueError for an empty choice of partitions, and for a negative number."""
     if not partitions:
         raise ValueError("partitions is empty, and names no partition: name some, or leave it out")
     for partition in partitions:
@@ -73,7 +73,7 @@ def check_partitions(partitions: Collection[int]) -> None:
 
 
 def parse_limit(wish: Any, name: str) -> OffsetLimit:
-    """Read a wish as people write it: a word, a moment, or an offset per partition."""
+    """Return the limit for a wish as people write it: a word, a moment, or an offset per partition."""
     match wish:
         case Committed() | Earliest() | Latest() | At() | Explicit():
             return wish

@@ -1,4 +1,4 @@
-"""The metadata beside an offset: how much of it a broker takes, and texts that fit into it."""
+"""The metadata beside an offset: the size that a broker accepts, and texts that fit into it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 METADATA_BYTES = 4096
-"""What a broker takes unless its `offset.metadata.max.bytes` says otherwise."""
+"""The size that a broker accepts, unless its `offset.metadata.max.bytes` says otherwise."""
 LEAST_METADATA_BYTES = 2048
-"""Needed beside each offset, whatever is left out that can be."""
+"""The size that each offset needs at least, with all optional parts left out."""
 KEY_BYTES = 160
 # Two offsets of 19 digits, with what JSON puts around them.
 SPAN_BYTES = 42
@@ -19,7 +19,7 @@ _MARK = "~"
 
 def as_text(document: Any) -> str:
     """Write JSON on one line, in as few bytes as UTF-8 allows."""
-    # Half of a pair, which JSON can spell and UTF-8 cannot, would make a client refuse the whole.
+    # JSON can spell an unpaired surrogate and UTF-8 cannot: a client would reject the whole text.
     return _encoded(document).encode(errors="replace").decode()
 
 
@@ -29,7 +29,7 @@ def size_of(text: str) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """Keep as much of the beginning as takes no more than `most` bytes within JSON."""
+    """Return the longest beginning of a text that takes at most `most` bytes within JSON."""
     # A character takes one byte at least, and six at most.
     text, most = text[: max(most, 0)], max(most, 0)
     if size_of(text) <= most:
@@ -42,7 +42,7 @@ def cut(text: str, most: int) -> str:
 
 
 def shortened(name: str, most: int = KEY_BYTES) -> str:
-    """Shorten a name that is longer than `most` bytes, so that it stays one of its own: its digest is at the end."""
+    """Shorten a name that is longer than `most` bytes; the digest at its end keeps it distinct from other names."""
     if size_of(name) <= most:
         return name
     digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARACTERS]
@@ -50,7 +50,7 @@ def shortened(name: str, most: int = KEY_BYTES) -> str:
 
 
 def most_spans(metadata_bytes: int) -> int:
-    """Say how many spans of completed offsets fit beside an offset, together with all that has to be there."""
+    """Return how many spans of completed offsets fit beside an offset, together with the required metadata."""
     return max(0, (metadata_bytes - LEAST_METADATA_BYTES) // SPAN_BYTES)
 
 

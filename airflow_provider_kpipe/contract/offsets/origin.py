@@ -1,4 +1,4 @@
-"""The place from which a partition's runs follow each other."""
+"""The offset from which the runs of a partition follow each other."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The offset at which somebody has put the group, and a number that tells that occasion from earlier ones.
+    """The offset to which a user or a tool has set the group, and a number that tells this occasion from earlier ones.
 
-    Every run that goes on from there, and every checkpoint of such a run, carries it. Progress with another origin
-    belongs to a time before the group was reset, deleted or forgotten, and counts no more.
+    Each run that resumes from there, and each checkpoint of such a run, carries the origin. Progress with another
+    origin belongs to a time before the group was reset, deleted or forgotten, and no longer counts.
     """
 
     era: int
     base: int | None = None
-    """None where the group held no offset."""
+    """None if the group held no offset."""
 
 
 NO_ORIGIN = Origin(0)

@@ -8,31 +8,31 @@ from itertools import pairwise
 from airflow_provider_kpipe.contract.offsets.completed import Spans
 from airflow_provider_kpipe.contract.offsets.origin import NO_ORIGIN, Origin
 
-# Kafka's own number for an epoch that nobody knows.
+# Kafka's own number for an unknown epoch.
 NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """`[start, end)` of one partition, frozen, with the committed offset it was resolved against."""
+    """The range `[start, end)` of one partition, frozen, with the committed offset it was resolved against."""
 
     partition: int
     start: int
     end: int
     committed: int | None
     cuts: tuple[int, ...] = ()
-    """Where it is cut into pieces that several tasks work on."""
+    """The offsets at which the range is cut into pieces, so that several tasks can work on it."""
     done: Spans = ()
     """Spans `[first, after)` above the start that an earlier run has completed."""
     slot: int = 0
-    """Of a piece, where it stands among the pieces of its partition."""
+    """The index of a piece among the pieces of its partition."""
     origin: Origin = NO_ORIGIN
-    """Progress with another origin says nothing of this range."""
+    """The origin of the range: progress with another origin does not count for it."""
     group_origin: Origin = NO_ORIGIN
-    """That of the runs that go on from the pipeline's group. Only within it is the group moved."""
+    """The origin of the runs that continue the pipeline's group. A checkpoint moves the group only within it."""
     leader_epoch: int = NO_EPOCH
-    """That of the partition's leader when the range was planned. It is stored with each offset of the range: a leader
-    that has lost records since says so when it is asked about the offset and the epoch."""
+    """The epoch of the partition's leader when the range was planned. It is stored with each offset of the range: a
+    leader that has lost records since reports that when it is asked about the offset and the epoch."""
 
     def __post_init__(self) -> None:
         borders = (self.start, *self.cuts, self.end)
@@ -46,12 +46,12 @@ class PartitionRange:
             raise ValueError(f"partition {self.partition}: the end {self.end} lies before the start {self.start}")
 
     def __len__(self) -> int:
-        """Offsets in the range: an upper bound of its records, since markers and compaction leave holes."""
+        """Return the number of offsets: an upper bound of the records, since markers and compaction leave holes."""
         return self.end - self.start
 
     @property
     def pieces(self) -> tuple[PartitionRange, ...]:
-        """What tasks work on: the range itself, where it is not cut."""
+        """The pieces that tasks work on: the range itself, if it is not cut."""
         if not self.cuts:
             return (self,)
         borders = pairwise((self.start, *self.cuts, self.end))

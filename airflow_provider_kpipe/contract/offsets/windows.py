@@ -1,4 +1,4 @@
-"""Windows: what lies between a start and an end."""
+"""Windows: the span between a start and an end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERVALS = (
 
 
 def check_window(start: OffsetLimit, end: OffsetLimit) -> None:
-    """Refuse a window that nothing can lie in."""
+    """Raise ValueError for a window that cannot hold any record."""
     if isinstance(start, Latest):
         raise ValueError(
             "start='latest': a run ends at the end of the log as it is when the run is planned, so nothing would ever "

@@ -1,4 +1,4 @@
-"""What a user declares once: source, segments, destination, dead letter, delivery."""
+"""The declaration of a pipeline by its user: source, segments, destination, dead letter, delivery."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Partitioner: TypeAlias = Literal[
 
 LONGEST_TOPIC = 249
 _TOPIC = re.compile(rf"[A-Za-z0-9._-]{{1,{LONGEST_TOPIC}}}")
-# The broker ends a transaction after 15 minutes (transaction.max.timeout.ms); a chunk is one transaction.
+# The broker aborts a transaction after 15 minutes (transaction.max.timeout.ms); a chunk is one transaction.
 LONGEST_CHUNK_SECONDS = 600
 LONGEST_TRANSACTION_SECONDS = 840
 # Waiting for the broker may take nearly as long again as reading.
@@ -42,15 +42,15 @@ class PipelineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """The topic that is read, and the Airflow connection it is reached by."""
+    """The topic that is read, and the Airflow connection to its cluster."""
 
     topic: str
     conn_id: str = "kafka_default"
     isolation_level: IsolationLevel = "read_committed"
     on_data_loss: OnDataLoss = "stop_partition"
-    """What to do where records of the range have left the topic before they were read, or cannot be decompressed."""
+    """The action if records of the range have left the topic before they were read, or cannot be decompressed."""
     correlation_header: str | None = None
-    """The header that holds a record's correlation id; where it is missing, the id is made of the coordinates."""
+    """The header that holds a record's correlation id; if it is missing, the id is made from the coordinates."""
 
     def __post_init__(self) -> None:
         check_topic(self.topic, "source")
@@ -67,12 +67,12 @@ class KafkaDestination:
     conn_id: str | None = None
     keep_partition: bool = False
     keep_timestamp: bool = True
-    # Java producers' placement of keys, so that both agree where a key lives.
+    # Places keys as Java producers do, so that both agree on the partition of a key.
     partitioner: Partitioner = "murmur2_random"
     compression: Compression = "none"
     copy_headers: bool = True
     drop_headers: Sequence[str] = ()
-    """Headers that do not go along, by name."""
+    """The names of headers that are not copied."""
     stamp_source: bool = False
     """Adds kpipe-source-topic, -partition and -offset, for readers who remove duplicates."""
 
@@ -95,11 +95,11 @@ class KafkaDeadLetter:
 
     topic: str
     dialect: DeadLetterDialect = "kpipe"
-    """Whose header names tell of the fault: ours, Kafka Connect's, spring-kafka's or Kafka Streams'."""
+    """The header names for the fault: kpipe's, Kafka Connect's, spring-kafka's or Kafka Streams'."""
     format: DeadLetterFormat = "raw"
     """The record as it came, or one JSON document with the record and everything about its fault."""
     mapper: str | None = None
-    """Import path of a function from a `DeadLetter` to key, value and headers, which then decides instead."""
+    """Import path of a function from a `DeadLetter` to key, value and headers, in place of dialect and format."""
 
     def __post_init__(self) -> None:
         check_topic(self.topic, "dead letter")
@@ -136,20 +136,20 @@ class KafkaPipeline(Document):
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     on_fault: str | None = None
     """dead_letter, skip, stop_partition, stop_pipeline, or the import path of a function that chooses one. By
-    default a dead letter where there is a topic for it, and otherwise the partition stops."""
+    default dead_letter if there is a topic for it, and otherwise stop_partition."""
     max_dead_letters: int | None = None
-    """One more in a run stops it; None is no limit."""
+    """One more dead letter than this stops the run; None is no limit."""
     max_dead_letter_ratio: float | None = 0.5
     """A larger share of faults, skipped ones too, among at least 100 records of a run stops it; None is no limit."""
     partitions: PartitionScaling = field(default_factory=PartitionScaling)
     chunk_records: int = 500_000
     chunk_seconds: float = 3.0
     transaction_seconds: float | None = None
-    """When the broker gives up a chunk that is not ended. By default 60, and more where chunks are longer."""
+    """Seconds after which the broker aborts an unfinished chunk. By default 60, and more if chunks are longer."""
     segment_timeout: float | None = None
     """Seconds that a segment may take over a record, or over a batch; None is no limit."""
     worker_memory_mb: int | None = 4_096
-    """What a worker process may take for its data; None is no limit."""
+    """Megabytes that a worker process may take for its data; None is no limit."""
 
     def __post_init__(self) -> None:
         check_kinds(self, PipelineError)
@@ -181,13 +181,13 @@ class KafkaPipeline(Document):
 
     @property
     def owner(self) -> str:
-        """Tells this pipeline from others that have its name or its group, beside each offset that it leaves."""
+        """Distinguishes this pipeline from others with its name or its group, beside each offset that it commits."""
         told = f"{self.name}\0{self.destination.topic}"
         return f"{self.name[:40]}#{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
     @property
     def fault_action(self) -> str:
-        """The action, or the import path of what chooses it."""
+        """The action, or the import path of the function that chooses it."""
         return self.on_fault or ("dead_letter" if self.dead_letter else "stop_partition")
 
     @property
@@ -204,7 +204,7 @@ class KafkaPipeline(Document):
 
     @property
     def topic_roles(self) -> dict[str, str]:
-        """The topics that have to be there before a run begins, by what they are for."""
+        """The topics that have to exist before a run begins, by role."""
         dead_letter, events = self.dead_letter, self.partitions.events_topic
         return {
             "source": self.source.topic,
@@ -269,6 +269,6 @@ def check_topic(topic: str, role: str) -> None:
 
 
 def check_pipeline(pipeline: object) -> None:
-    """Refuse what is no pipeline where a task is declared, which would fail only when it runs."""
+    """Raise PipelineError for an object that is no pipeline: otherwise a task would fail only when it runs."""
     if not isinstance(pipeline, KafkaPipeline):
         raise PipelineError(f"pipeline={pipeline!r} is no KafkaPipeline: declare one, and give it to all its tasks")

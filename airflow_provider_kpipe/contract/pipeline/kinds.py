@@ -1,4 +1,4 @@
-"""The kinds of value that the fields of a declaration take: a wrong one fails where it is written."""
+"""Checks the kinds of value in the fields of a declaration: a wrong one fails where it is written."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, cast, get_args, get_origin
 
 
 def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
-    """Refuse a field that needs one of our classes, a text or a switch, and is something else.
+    """Raise `refusal` if a field that takes a class of kpipe's, a text or a boolean has another value.
 
-    Numbers, words and lists are left to the checks that say which of them are allowed.
+    Numbers, choices and lists are left to the checks that know the allowed ones.
     """
     for name, kind, optional in _checked(cast("Hashable", type(declared))):
         value = getattr(declared, name, None)
@@ -22,7 +22,7 @@ def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
             continue
         if isinstance(value, str) and kind is str:
             if not value.strip():
-                # As an environment variable gives it that nobody has set. It would be taken for none.
+                # An unset environment variable may give an empty text, which would be taken for None.
                 raise refusal(f"{type(declared).__name__}.{name}={value!r} is empty: use {_expected(kind, optional)}")
         elif dataclasses.is_dataclass(kind):
             if not isinstance(value, kind):
@@ -33,9 +33,9 @@ def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
 
 
 def listed(name: str, value: Any, kinds: str, refusal: type[ValueError]) -> tuple[Any, ...]:
-    """A list as it is kept. One text is refused, as a list of its letters would not be noticed.
+    """Return a list as a tuple. Raise `refusal` for a text, which would silently become a list of its letters.
 
-    :param kinds: what it is a list of, in words
+    :param kinds: the items of the list, in words
     """
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         raise refusal(f"{name}={value!r} must be a list of {kinds}")
@@ -44,7 +44,7 @@ def listed(name: str, value: Any, kinds: str, refusal: type[ValueError]) -> tupl
 
 @functools.cache
 def _checked(declared: Any) -> list[tuple[str, type, bool]]:
-    """The fields that are checked, with the class that each takes, and whether it takes None."""
+    """Return the fields to check, with the class that each takes, and whether it takes None."""
     kinds = [(name, *_kind(hint)) for name, hint in typing.get_type_hints(declared).items()]
     return [(name, kind, optional) for name, kind, optional in kinds if kind is not None]
 
@@ -54,7 +54,7 @@ def _expected(kind: type, optional: bool) -> str:
 
 
 def _kind(hint: Any) -> tuple[type | None, bool]:
-    """The class that a field takes, and whether it takes None; no class where that is not for us to say."""
+    """Return the class that a field takes, and whether it takes None; no class for a field that others check."""
     if get_origin(hint) in (typing.Union, types.UnionType):
         kinds = [each for each in get_args(hint) if each is not type(None)]
         return (_kind(kinds[0])[0] if len(kinds) == 1 else None), True
@@ -62,7 +62,7 @@ def _kind(hint: Any) -> tuple[type | None, bool]:
 
 
 def _made_of(kind: type[Any], value: Any) -> str:
-    """How the value may have been meant: as the first field that takes it."""
+    """Suggest how the value may have been meant: as the first field that takes it."""
     for field in dataclasses.fields(kind) if isinstance(value, (str, int, float)) else ():
         with suppress(TypeError, ValueError):
             kind(**{field.name: value})

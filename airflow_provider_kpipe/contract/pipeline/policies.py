@@ -1,4 +1,4 @@
-"""What happens to a record that does not pass: tries, and then a policy."""
+"""The policies for a record that does not pass: first tries, then an action."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class PolicyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a record is tried before its fault counts. `max_attempts` includes the first try.
+    """The number of tries before a record's fault counts. `max_attempts` includes the first try.
 
-    :param delay_seconds: how long to wait after the first try
-    :param factor: what each further wait is multiplied by: 1 waits the same time, 2 doubles it
+    :param delay_seconds: the wait after the first try
+    :param factor: multiplies each further wait: 1 waits the same time, 2 doubles it
     :param longest_delay_seconds: no wait is longer
-    :param jitter: the share of each wait that is left to chance, from 0 to 1, so that partitions do not knock
-        at the same door at the same time
+    :param jitter: the random share of each wait, from 0 to 1, so that partitions do not call the same service at
+        the same time
     :param retry_on: names of exception classes, `TimeoutError` or `requests.exceptions.Timeout`, that are worth
-        another try, with what is derived from them; empty means all
+        another try, with their subclasses; empty means all
     """
 
     max_attempts: int = 1
@@ -59,7 +59,7 @@ class RetryPolicy:
 
     @classmethod
     def fixed(cls, max_attempts: int, delay_seconds: float, retry_on: Sequence[str] = ()) -> RetryPolicy:
-        """Wait the same time after each try."""
+        """Return a policy that waits the same time after each try."""
         return cls(max_attempts, delay_seconds, longest_delay_seconds=delay_seconds, retry_on=retry_on)
 
     @classmethod
@@ -71,17 +71,17 @@ class RetryPolicy:
         jitter: float = 0.5,
         retry_on: Sequence[str] = (),
     ) -> RetryPolicy:
-        """Wait twice as long after each try."""
+        """Return a policy that doubles the wait after each try."""
         return cls(max_attempts, delay_seconds, 2.0, longest_delay_seconds, jitter, retry_on)
 
     def delay_after(self, attempt: int, chance: float) -> float:
-        """Seconds to wait after a try, the first being 1; `chance` is a random number from 0 to 1."""
-        # The exponent is bounded: a float overflows long before the cap has anything to say.
+        """Return the seconds to wait after a try, the first being 1; `chance` is a random number from 0 to 1."""
+        # The exponent is bounded: a float would overflow before the longest delay applies.
         grown = self.delay_seconds * self.factor ** min(attempt - 1, 64)
         return min(grown, self.longest_delay_seconds) * (1 - self.jitter * chance)
 
     def covers(self, error: BaseException) -> bool:
-        """Whether an error is one that is worth another try."""
+        """Tell whether an error is worth another try."""
         if not self.retry_on:
             return True
         return any(
@@ -92,10 +92,10 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterBudget:
-    """How many records of one run may fault before it stops the pipeline instead of flooding the topic.
+    """The number of records of a run that may fault before it stops the pipeline instead of flooding the topic.
 
-    The ratio is that of the records which became dead letters, or were skipped, to those which were read. It counts at
-    the end of a chunk, and before only where so many have faulted that the chunk would have to go on for long.
+    The ratio is that of the records that became dead letters, or were skipped, to those that were read. It counts at
+    the end of a chunk, and earlier only if so many records have faulted that the chunk would have to last for long.
     """
 
     max_dead_letters: int | None = None
@@ -103,7 +103,7 @@ class DeadLetterBudget:
 
     # A ratio says nothing about the first few records.
     SMALLEST_SAMPLE = 100
-    # More than are sent before a producer without transactions can be told to drop them would be a flood.
+    # A flood is more dead letters than a producer without transactions sends before it can be made to drop them.
     FLOOD = 1_000
 
     def __post_init__(self) -> None:
@@ -118,7 +118,7 @@ class DeadLetterBudget:
         return self.max_dead_letters is not None or self.max_dead_letter_ratio is not None
 
     def exceeded_by(self, dead_letters: int, read: int, skipped: int = 0) -> str | None:
-        """What so many faults among `read` records are too many for, in words."""
+        """Return, in words, the limit that so many faults among `read` records exceed; None if they exceed none."""
         if self.max_dead_letters is not None and dead_letters > self.max_dead_letters:
             return f"more than max_dead_letters={self.max_dead_letters} dead letters in this run"
         if read >= self.SMALLEST_SAMPLE and self.ratio_is_exceeded_by(dead_letters, read, skipped):
@@ -127,11 +127,11 @@ class DeadLetterBudget:
         return None
 
     def ratio_is_exceeded_by(self, dead_letters: int, read: int, skipped: int = 0) -> bool:
-        """However small the sample."""
+        """Tell whether so many faults exceed the ratio, however small the sample."""
         return self.max_dead_letter_ratio is not None and dead_letters + skipped > self.max_dead_letter_ratio * read
 
     def faults_left(self, dead_letters: int, read: int, skipped: int = 0) -> int:
-        """How many more records may fault in the midst of a chunk, whatever becomes of those between them."""
+        """Return how many more records may fault within a chunk, whatever the outcome of those between them."""
         left = []
         if self.max_dead_letters is not None:
             left.append(self.max_dead_letters - dead_letters)
@@ -141,7 +141,7 @@ class DeadLetterBudget:
 
 
 def check_on_fault(on_fault: str | None, has_dead_letter: bool) -> None:
-    """`on_fault` is an action, or the import path of a function that chooses one for each fault."""
+    """Raise PolicyError if `on_fault` is neither an action nor the import path of a function that chooses one."""
     if on_fault is None:
         return
     if on_fault not in get_args(FaultAction) and not IMPORT_PATH.fullmatch(on_fault):

@@ -1,4 +1,4 @@
-"""How the partitions of a run are worked on: in which order, how many at once, and how they are given up."""
+"""Options for the work on the partitions of a run: its order, how many at once, and how they are given up."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class PartitionScaling:
         idle the cores; `relax_ordering_within_partition` works on several records of one partition at once, and may
         cut a long range into pieces for several tasks
     :param max_concurrent_partitions: no more partitions than this are worked on at any time; None is no limit
-    :param max_in_flight_per_partition: how many records of a partition are processed at once; more than one needs
-        the relaxed mode
-    :param rebalance_mode: what a partition that is given up does with the chunk in flight: `drain_and_yield`
+    :param max_in_flight_per_partition: the number of records of a partition that are processed at once; more than
+        one needs the relaxed mode
+    :param rebalance_mode: the end of the chunk in flight of a partition that is given up: `drain_and_yield`
         finishes and stores it, `stop_accepting_new_work_and_yield` gives it up
-    :param emit_partition_execution_events: whether it is told what happens to each partition, in the log
+    :param emit_partition_execution_events: logs the events of each partition
     :param events_topic: a topic that takes the events too, as JSON records keyed by partition
     """
 

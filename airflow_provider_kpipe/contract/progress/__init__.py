@@ -1,1 +1,1 @@
-"""How far runs and checkpoints have come, and every decision that follows from that."""
+"""The progress of runs and checkpoints, and every decision that follows from it."""

@@ -1,4 +1,4 @@
-"""What the checkpoint step leaves behind: the mark on a committed offset, and the record in XCom."""
+"""The results of the checkpoint step: the mark on a committed offset, and the record in XCom."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from airflow_provider_kpipe.contract.offsets.origin import Origin
 from airflow_provider_kpipe.contract.progress.progress import Counts
 
 CHECKPOINT_KEY = "checkpoint"
-"""The XCom key of a checkpoint task's record, which is there also when the task fails."""
+"""The XCom key of a checkpoint task's record, which is there even if the task fails."""
 COMMITTED_KEY = "committed"
-"""The XCom key of what checkpoint tasks remember of the pipeline's group."""
+"""The XCom key of the offsets of the pipeline's group that checkpoint tasks remember."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitMark(Document):
-    """The metadata of a committed offset: whose progress was published.
+    """The metadata of a committed offset: it names the run whose progress was published.
 
-    Whoever moves the group with another tool leaves no mark, also where the offset stays the same.
+    Another tool that sets the group's offset leaves no mark, even if the offset stays the same.
     """
 
     SCHEMA_VERSION: ClassVar[int] = 1
@@ -32,9 +32,9 @@ class CommitMark(Document):
     topic_id: str
     origin: Origin
     owner: str = ""
-    """The pipeline, as `KafkaPipeline.owner` tells it from others."""
+    """The pipeline, as `KafkaPipeline.owner` identifies it."""
     beyond: Spans = ()
-    """Spans above the committed offset that the run has completed: the next one does not read them again."""
+    """Spans above the committed offset that the run has completed: the next run does not read them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class PartitionCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Document):
-    """What was published, per partition: the checkpoint task's XCom."""
+    """The published offsets and counts of each partition: the checkpoint task's XCom."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -72,15 +72,15 @@ class Checkpoint(Document):
 
     @property
     def committed(self) -> dict[int, int]:
-        """The offsets of the partitions in which the group stands somewhere."""
+        """The group's offset in each partition in which it holds one."""
         return {each.partition: each.committed for each in self.partitions if each.committed is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffsets(Document):
-    """Where a pipeline's group is known to have stood, which outlives what the broker keeps of a group.
+    """The last known offsets of a pipeline's group, which outlive what the broker keeps of a group.
 
-    A run with a group of its own leaves none, so that it does not hide those of the runs before it.
+    A run with a group of its own leaves none, so that those of the runs before it stay visible.
     """
 
     SCHEMA_VERSION: ClassVar[int] = 1

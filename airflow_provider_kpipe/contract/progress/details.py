@@ -1,4 +1,4 @@
-"""What people are told of a run, where it does not fit beside the stored offset."""
+"""The details of a run that are meant for people and do not fit beside the stored offset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.progress.progress import OWN_COUNTERS, Coun
 
 REASON_BYTES = 1_000
 OTHER_COUNTERS = "others"
-# Kinds of faults, and counters beside kpipe's own, from what is wanted to what always fits.
+# The most kinds of faults, and counters beside kpipe's own, to keep: from the wanted numbers to those that always fit.
 _STEPS = ((MOST_CAUSES, None), (5, None), (2, None), (1, 20), (1, 10), (1, 5), (0, 0))
 
 
@@ -33,7 +33,7 @@ class Told:
 class Details(Document):
     """The metadata of an offset in the details group, stored together with the progress that it belongs to.
 
-    No run needs it to know where it stands.
+    A run does not need it to resume.
     """
 
     SCHEMA_VERSION: ClassVar[int] = 1
@@ -51,11 +51,11 @@ class Fitted(NamedTuple):
 
     progress: str
     details: str | None
-    """None where the progress has all of it."""
+    """None if the progress holds all of it."""
 
 
 def fit(progress: StoredProgress, most: int = METADATA_BYTES) -> Fitted:
-    """Make metadata of no more than `most` bytes; what does not fit becomes the details."""
+    """Make metadata of at most `most` bytes; the parts that do not fit become the details."""
     told = replace(progress, reason=cut(progress.reason, REASON_BYTES)) if progress.reason else progress
     whole = _text(told)
     if _size(whole) <= most:
@@ -79,7 +79,7 @@ def fit(progress: StoredProgress, most: int = METADATA_BYTES) -> Fitted:
 
 
 def with_details(progress: StoredProgress, details: Details | None) -> StoredProgress:
-    """Put together again what was stored apart."""
+    """Return the progress with its details, which were stored apart from it."""
     if details is None or (details.run_key, details.number) != (progress.run_key, progress.number):
         return progress
     return replace(
@@ -104,7 +104,7 @@ def _shorter_and_shorter(progress: StoredProgress) -> Iterator[Details]:
 
 
 def _fewer(named: Mapping[str, int], most: int | None) -> Mapping[str, int]:
-    """Keep the engine's own counters and the `most` largest of the others, which count as one from there on."""
+    """Keep the engine's own counters and the `most` largest others; add the rest up in one counter."""
     others = {name: count for name, count in named.items() if not name.startswith(OWN_COUNTERS)}
     if most is None or len(others) <= most:
         return named

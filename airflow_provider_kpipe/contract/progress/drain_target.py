@@ -1,4 +1,4 @@
-"""What a gate waits for: it crosses to the triggerer while the gate is deferred."""
+"""The target that a gate waits for; it crosses to the triggerer while the gate is deferred."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.progress.standing import Facts
 
 @dataclass(frozen=True, slots=True)
 class DrainTarget(Document):
-    """What has to be committed: up to offsets, up to a moment, or, with neither, up to the end as it is now."""
+    """The target of a group's commits: given offsets, a moment or, with neither, the end of the log as it is now."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -27,17 +27,17 @@ class DrainTarget(Document):
     timestamp_ms: int | None
     partitions: tuple[int, ...] | None
     topic_id: str = ""
-    """Of the topic that the plan was made for that is waited for."""
+    """The id of the topic for which the awaited plan was made."""
     number: int = 0
-    """Of the plan that is waited for, where its run has the group to itself. A DAG run that was deleted and triggered
+    """The number of the awaited plan, if its run has the group to itself. A DAG run that was deleted and triggered
     again has the group of the one before."""
 
     @classmethod
     def of_plan(cls, plan: Plan, *, group: str | None, partitions: tuple[int, ...] | None) -> DrainTarget:
-        """Wait for the end of a plan, in the group that its checkpoint commits to or in another one."""
+        """Make the target for the end of a plan, in the group that its checkpoint commits to or in another one."""
         is_own = group in (None, plan.group)
         ends = {
-            # A window that holds nothing is no reason to take the pipeline's group anywhere.
+            # An empty window does not move the pipeline's group.
             each.partition: each.end if len(each) or not (is_own and plan.is_published) else 0
             for each in plan.ranges
         }
@@ -71,7 +71,7 @@ class DrainTarget(Document):
                 pass
             case _:
                 raise ValueError(f"until={until!r}: use 'latest', a moment, an offset per partition, or a plan")
-        # A gate over nothing would be open at once.
+        # A gate over no partition would open at once.
         if offsets is not None and not offsets:
             raise ValueError("until is empty, and names no partition: name some, or leave it out")
         if partitions is not None:
@@ -85,7 +85,7 @@ class DrainTarget(Document):
         return Latest() if self.timestamp_ms is None else At(self.timestamp_ms)
 
     def position(self, facts: Facts, first: int) -> int:
-        """Say up to where a partition counts as read: without an offset that counts, up to where its log starts."""
+        """Return the offset up to which a partition counts as read: the start of its log if no group offset counts."""
         held = facts.held
         if held is None or (self.number and held.mark is not None and held.mark.origin != Origin(self.number)):
             return first

@@ -1,4 +1,4 @@
-"""Who works on a partition: leases are ordered, and the latest one wins."""
+"""Leases of workers on partitions: they are ordered, and the latest one wins."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Lease:
-    """The number of the plan, that of the attempt at it, and the Spark task within the attempt.
+    """The numbers of the plan, of the attempt at it, and of the Spark task within the attempt.
 
-    Both numbers are drawn from a counter in Kafka: clocks of different hosts disagree.
+    The first two are drawn from a counter in Kafka, since clocks of different hosts disagree.
     """
 
     plan: int
@@ -26,5 +26,5 @@ NO_LEASE = Lease(0, 0, 0)
 
 
 def lease_id_of(topic: str, partition: int) -> str:
-    """What records and events call the partition that a lease is on."""
+    """Return the name that records and events use for the partition of a lease."""
     return f"kafka:{topic}:{partition}"

@@ -1,4 +1,4 @@
-"""How far a run has come: what a worker stores beside an offset, and what Airflow reads of it."""
+"""The progress of a run, as a worker stores it beside an offset and as Airflow reads it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from airflow_provider_kpipe.contract.progress.lease import NO_LEASE, Lease
 OWN_COUNTERS = "kpipe:"
 
 Ending: TypeAlias = Literal["stopped", "yielded", "revoked"]
-"""Before its end, a partition stops at a fault, is yielded at a safe point, or is taken over by a newer run."""
+"""The ways to end early: a partition stops at a fault, is yielded at a safe point, or is taken over by a newer run."""
 PartitionState: TypeAlias = Literal["waiting", "running", "stopped", "yielded", "revoked", "complete"]
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the records of a range so far. The one mutable value: a worker counts in it."""
+    """The numbers of a range's records so far, by outcome. Mutable, since a worker counts in it."""
 
     read: int = 0
     written: int = 0
@@ -33,9 +33,9 @@ class Counts:
     retried: int = 0
     lost: int = 0
     named: dict[str, int] = field(default_factory=dict)
-    """What segments count, by name; what the engine itself counts beside it begins with `OWN_COUNTERS`."""
+    """The counters of segments, by name; the names of the engine's own counters begin with `OWN_COUNTERS`."""
     causes: Causes = field(default=(), compare=False)
-    """Why records became dead letters or were skipped: a comment on the numbers."""
+    """The reasons why records became dead letters or were skipped: a comment on the numbers."""
 
     def __add__(self, other: Counts) -> Counts:
         names = self.named.keys() | other.named.keys()
@@ -54,16 +54,16 @@ _OWN_COUNTS = tuple(each.name for each in dataclasses.fields(Counts) if each.nam
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces in which the run of a plan has a partition."""
+    """The pieces into which the run of a plan has cut a partition."""
 
     number: int
-    """The plan's."""
+    """The number of the plan."""
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class StoredProgress(Document):
-    """The metadata of a stored offset: whose it is, and what stands behind it."""
+    """The metadata of a stored offset: the run that stored it, and the progress that the offset stands for."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -76,32 +76,32 @@ class StoredProgress(Document):
     end: int
     counts: Counts
     owner: str = ""
-    """The pipeline, as `KafkaPipeline.owner` tells it from others."""
+    """The pipeline, as `KafkaPipeline.owner` identifies it."""
     reason: str | None = None
-    """Why the worker gave the partition up before its end, in one line."""
+    """The reason why the worker gave the partition up before its end, in one line."""
     stops_run: bool = False
-    """Whether this attempt of the run should stop in all its partitions."""
+    """True if this attempt of the run should stop in all its partitions."""
     ended: Ending | None = None
-    """In which way, where `reason` says why."""
+    """The way in which the partition ended early; `reason` says why."""
     lease: Lease = NO_LEASE
-    """Who stored it."""
+    """The lease of the worker that stored it."""
     took_over: str | None = None
-    """The run whose stored offset this one went on from."""
+    """The run at whose stored offset this one resumed."""
     inherited: Counts = field(default_factory=Counts)
-    """What became of the records that other runs have handled, and that no checkpoint has told of."""
+    """The counts of the records that other runs have handled and that no checkpoint has reported."""
     pieces: int = 1
-    """How many pieces the range is cut into; the first one's progress speaks for all in what follows."""
+    """The number of pieces of the range; the first piece speaks for all in the fields below."""
     unsettled: Pieces | None = None
-    """Pieces of an earlier run that may still be at work, and whose counts nobody has inherited yet."""
+    """Pieces of an earlier run that may still be at work, and whose counts no run has inherited yet."""
     done: Spans = ()
     """Spans of the range that were completed before this run."""
     seconds: float = 0.0
-    """How long records have been read and handled."""
+    """The time spent on reading and handling records."""
     is_detailed: bool = False
-    """Whether counters, causes and the whole reason are in the details group."""
+    """True if counters, causes and the whole reason are in the details group."""
 
     def is_of(self, run_key: str, number: int) -> bool:
-        """Whether that plan's run has stored it. A DAG run that was deleted and triggered again has its key too."""
+        """Tell whether that plan's run has stored it. A DAG run deleted and triggered again has the same key."""
         return (self.run_key, self.number) == (run_key, number)
 
     @property
@@ -110,13 +110,13 @@ class StoredProgress(Document):
         return self.unsettled or Pieces(self.number, self.pieces)
 
     def is_in(self, topic_id: str, origin: Origin) -> bool:
-        """Whether what it says is true of a topic, and of the runs that follow each other from an origin."""
+        """Tell whether it holds for a topic, and for the runs that follow each other from an origin."""
         return (self.topic_id, self.origin) == (topic_id, origin)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionProgress:
-    """One range of a plan and how far it has come."""
+    """One range of a plan and its progress."""
 
     range: PartitionRange
     next_offset: int
@@ -127,17 +127,17 @@ class PartitionProgress:
     ended: Ending | None = None
     took_over: str | None = None
     inherited: Counts = field(default_factory=Counts)
-    """What became of the records that other runs have handled, and that no checkpoint has told of."""
+    """The counts of the records that other runs have handled and that no checkpoint has reported."""
     done: Spans = ()
-    """Spans that earlier runs have completed, which need no reading."""
+    """Spans that earlier runs have completed, and that need no reading."""
     beyond: Spans = ()
     """Spans that are completed above the next offset."""
     seconds: float = 0.0
-    """How long records have been read and handled; of pieces, all together."""
+    """The time spent on reading and handling records; for a range in pieces, the sum of theirs."""
 
     @classmethod
     def of_pieces(cls, planned: PartitionRange, pieces: Sequence[PartitionProgress]) -> PartitionProgress:
-        """The progress of a range from that of its pieces, of which the first speaks for the partition."""
+        """Combine the progress of a range's pieces, of which the first speaks for the partition."""
         first, *others = pieces
         if not (others or first.done or planned.done):
             return first
@@ -168,17 +168,17 @@ class PartitionProgress:
 
     @classmethod
     def revoked(cls, planned: PartitionRange, owner: str) -> PartitionProgress:
-        """What this run had stored is the newer run's by now, which went on from it."""
+        """Make the progress of a range that a newer run, `owner`, has resumed: this run's part is that run's by now."""
         reason = f"run {owner} took the partition over"
         return cls(planned, planned.start, Counts(), started=False, reason=reason, ended="revoked")
 
     def with_done(self, done: Spans) -> PartitionProgress:
-        """The same, where earlier runs have completed these spans too."""
+        """Return a copy in which these spans, which earlier runs have completed, are done too."""
         return dataclasses.replace(self, done=CompletedOffsets(-1, (*self.done, *done)).beyond)
 
     @property
     def all_counts(self) -> Counts:
-        """With those of the runs that it took over, of which no checkpoint will tell."""
+        """The counts with those of the runs that it took over, which no checkpoint of theirs will report."""
         return self.counts + self.inherited
 
     @property
@@ -195,12 +195,12 @@ class PartitionProgress:
 
     @property
     def records_per_second(self) -> float:
-        """While workers were at it."""
+        """The rate while workers were at work."""
         return round(self.counts.read / self.seconds, 1) if self.seconds else 0.0
 
     @property
     def offsets_completed(self) -> int:
-        """Those of the range; those beyond a gap too, where pieces of the range are ahead of the first."""
+        """The number of completed offsets of the range, also beyond a gap if pieces are ahead of the first."""
         spans = ((self.range.start, self.next_offset), *self.beyond)
         return sum(max(0, min(end, self.range.end) - start) for start, end in spans)
 

@@ -1,4 +1,4 @@
-"""Pure: where a checkpoint takes a partition of a group, or why it leaves the group alone."""
+"""Pure functions that decide where a checkpoint moves a group in a partition, or why it leaves the group alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_kpipe.contract.progress.standing import Facts
 
 
 class MovedError(Exception):
-    """The group is not where the plan has left it: somebody else has moved it since."""
+    """The group is not where the plan has left it: another pipeline or tool has moved it since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Target:
 
 
 def target_of(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
-    """Decide where a run takes its group in a partition: None where it has nothing to publish, or no right to."""
+    """Decide where a run moves its group in a partition; None if it has nothing to publish, or no right to."""
     return _further(plan, progress, facts) or _in_its_place(plan, progress, facts)
 
 
 def _further(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
     if progress.ended == "revoked":
-        # The newer run goes on from it, and publishes it.
+        # The newer run resumes from this progress, and publishes it.
         return None
     if plan.is_published:
         return _published_window(plan, progress, facts)
@@ -42,7 +42,7 @@ def _further(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | 
 
 
 def _in_its_place(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
-    """Leave a group that somebody else has put there where it is, with a mark: to put it there again is seen then."""
+    """Keep the offset of a group that has no mark, and add a mark: a later reset to the same offset is noticed then."""
     held = facts.committed
     if held is None or held.mark is not None or not (plan.continues_group or plan.is_published):
         return None
@@ -53,7 +53,7 @@ def _in_its_place(plan: Plan, progress: PartitionProgress, facts: Facts) -> Targ
 
 
 def is_untouched(plan: Plan, progress: PartitionProgress, facts: Facts) -> bool:
-    """Tell whether the group is where the plan has found it, or where a run of the same origin has taken it."""
+    """Tell whether the group is where the plan has found it, or where a run of the same origin has moved it."""
     origin = progress.range.group_origin
     if facts.mark is not None:
         return (facts.mark.origin, facts.mark.owner) == (origin, plan.owner)
@@ -67,15 +67,15 @@ def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target 
             return None
         raise MovedError(_moved(plan, progress, facts))
     if committed is not None:
-        # A plan begins where an earlier run has stored, whose checkpoint may never come.
+        # A plan begins at the stored offset of an earlier run, whose checkpoint may never come.
         if progress.next_offset < committed:
             return None
         target = _target(plan, progress, planned.group_origin, facts)
-        # Where the group stays, what pieces have completed above it is told all the same: progress may expire before
-        # anybody goes on from it.
+        # Even if the offset stays, the mark reports what pieces have completed above it: stored progress may expire
+        # before a run resumes from it.
         known = facts.mark.beyond if facts.mark else ()
         return target if target.offset > committed or target.mark.beyond != known else None
-    # A range with nothing in it is read: the next plan must not begin at a later end.
+    # An empty range counts as read: the next plan must not begin at a later end.
     followed = not progress.started and facts.current is not None and facts.current.offset >= planned.start
     if not (progress.next_offset > planned.start or progress.beyond or progress.complete or followed):
         return None
@@ -83,14 +83,14 @@ def _continued(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target 
 
 
 def _own_group(plan: Plan, progress: PartitionProgress) -> Target | None:
-    """The run works in a group of its own, which nobody else goes on from."""
+    """Decide for a run that works in a group of its own, from which no other run resumes."""
     if not progress.started and not progress.complete:
         return None
     return _target(plan, progress, progress.range.origin)
 
 
 def _published_window(plan: Plan, progress: PartitionProgress, facts: Facts) -> Target | None:
-    """The run has read a window around where the group stands, and takes it to the end of what it has read."""
+    """Decide for a run that has read a window around the group's offset: it moves the group to the end of its read."""
     planned, committed = progress.range, _committed(facts)
     if not len(planned) or not progress.started:
         return None
@@ -102,10 +102,10 @@ def _published_window(plan: Plan, progress: PartitionProgress, facts: Facts) -> 
 
 
 def _target(plan: Plan, progress: PartitionProgress, origin: Origin, facts: Facts | None = None) -> Target:
-    # What a checkpoint has told of since the plan was made stays done.
+    # Spans that a checkpoint has published since the plan was made stay done.
     before = facts.mark.beyond if facts and facts.mark else ()
     completed = CompletedOffsets(progress.next_offset, (*progress.beyond, *before))
-    # What does not fit is read again.
+    # Spans that do not fit are read again.
     beyond = completed.beyond[: most_spans(plan.metadata_bytes)]
     mark = CommitMark(plan.run_key, plan.number, plan.topic_id, origin, plan.owner, beyond)
     return Target(completed.next_offset, mark)

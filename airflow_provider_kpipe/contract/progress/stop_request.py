@@ -1,4 +1,4 @@
-"""Asks a running job to give its partitions up: stored in Kafka, which reaches it on any cluster."""
+"""A request to a running job to give its partitions up, stored in Kafka, which reaches the job on any cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class StopRequest(Document):
-    """The metadata of an offset in the plan's stop group. The offset is the attempt: that much any version reads."""
+    """The metadata of an offset in the plan's stop group. The offset is the attempt, which any version can read."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -20,5 +20,5 @@ class StopRequest(Document):
 
 
 def stop_partition_of(plan: Plan) -> int:
-    """The partition whose offset in the stop group holds the request."""
+    """Return the partition whose offset in the stop group holds the request."""
     return min(each.partition for each in plan.ranges)

@@ -1,1 +1,1 @@
-"""Redrives: which dead letters go back, the ledger of those that have, and the result."""
+"""Redrives: the choice of dead letters, the ledger of those that went back, and the result."""

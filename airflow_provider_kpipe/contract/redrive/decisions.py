@@ -1,4 +1,4 @@
-"""What becomes of each dead letter, so that each record goes back once."""
+"""Decides the outcome of each dead letter, so that each record goes back once."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _SETTLES: frozenset[Outcome] = frozenset({"redriven", "parked", "already_redrive
 
 
 class Decisions:
-    """Decides about one letter after another, from what the ledger says and what was decided before.
+    """Decides about one letter after another, from the ledger and from the earlier decisions.
 
-    Of the letters of one record, the one that the ledger names settles it, or else the first one that was asked about.
-    Asked again about a letter, as after a chunk that came to nothing, it says the same.
+    Of the letters of one record, the one that the ledger names counts, or else the first one that was decided.
+    A second decision about a letter, as after a chunk that failed, has the same outcome.
     """
 
     def __init__(self, redrive: Redrive, redriven: Redriven) -> None:
@@ -23,7 +23,7 @@ class Decisions:
         self._rivals: dict[bytes, Place] = {}
 
     def outcome_of(self, letter: DeadLetter | None, place: Place, written_at: int) -> Outcome:
-        """None is a message that is no letter; `written_at` is its timestamp."""
+        """Return the outcome of a letter, or of a message that is none; `written_at` is the message's timestamp."""
         outcome = self._redrive.outcome_of(letter, written_at, place in self._redriven)
         if letter is None or outcome not in _SETTLES:
             return outcome
@@ -33,7 +33,7 @@ class Decisions:
         return "duplicate"
 
     def note_rival(self, letter: DeadLetter | None, place: Place, written_at: int) -> None:
-        """A letter that somebody else decides about, at the same time: of two, the one in the lower place goes back."""
+        """Note a letter that another worker decides about now: of two letters, the one in the lower place goes back."""
         if letter is not None and self._redrive.outcome_of(letter, written_at, place in self._redriven) in _SETTLES:
             digest = SourceRecord.of(letter).digest
             self._rivals[digest] = min(place, self._rivals.get(digest, place))

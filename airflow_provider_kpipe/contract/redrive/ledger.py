@@ -1,7 +1,7 @@
-"""The ledger: which dead letters of a topic have been redriven, in a compacted topic beside it.
+"""The ledger: a compacted topic beside a dead-letter topic, with an entry for each letter that has been redriven.
 
-A letter's entry is written in the transaction that redrives it, into the partition of the same number. It names the
-record inside, too: another letter of that record may lie anywhere in the dead-letter topic.
+A letter's entry is written in the transaction that redrives it, into the partition of the same number. The entry also
+names the record inside: another letter of that record may lie anywhere in the dead-letter topic.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """A record as a pipeline read it. Letters that agree in all of this have the same one inside."""
+    """A record as a pipeline read it. Letters that agree in all these fields have the same record inside."""
 
     pipeline: str
     topic: str
     partition: int
     offset: int
     timestamp: int
-    """Tells it from the record at the same offset of a topic that was made anew; -1 where no letter says it."""
+    """Distinguishes it from the record at the same offset of a re-created topic; -1 if the letter has none."""
 
     @classmethod
     def of(cls, letter: DeadLetter) -> SourceRecord:
         source = letter.source
-        # Both come from headers, which somebody else may have written.
+        # Both come from headers, which another program may have written.
         pipeline, topic = (fitted(name, NAME_BYTES) for name in (letter.pipeline, source.topic))
         return cls(pipeline, topic, source.partition, source.offset, source.timestamp)
 
     @property
     def digest(self) -> bytes:
-        """There may be millions of them to remember."""
+        """A short hash of the record: there may be millions to remember."""
         told = (self.pipeline, self.topic, self.partition, self.offset, self.timestamp)
         return blake2b(repr(told).encode(errors="replace"), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry(Document):
-    """What became of a dead letter, and by which run."""
+    """The outcome of a dead letter, and the run that it is from."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -61,26 +61,26 @@ class LedgerEntry(Document):
 
 
 def ledger_key(topic_id: str, source_offset: int) -> bytes:
-    """With the id, which a topic that is made anew does not keep: its dead letters start afresh."""
+    """Return the key of a letter's entry. It has the topic's id, so that a re-created topic starts without entries."""
     return f"{topic_id}/{source_offset}".encode()
 
 
 class Redriven:
-    """What the ledger says, gathered entry by entry: letters of these ranges, and the records inside all letters."""
+    """The content of the ledger, gathered entry by entry: letters of these ranges, and the records of all letters."""
 
     def __init__(self, topic_id: str, ranges: Iterable[PartitionRange]) -> None:
         self._prefix = f"{topic_id}/".encode()
         self._ranges = {each.partition: range(each.start, each.end) for each in ranges}
         self._places: set[Place] = set()
         self.letters: dict[bytes, Place] = {}
-        """By the digest of the record inside."""
+        """The places of letters, by the digest of the record inside."""
 
     def note(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """An entry without a value takes an earlier one back; DocumentError for one that another version wrote."""
+        """Note an entry, or take one back if it has no value; raise DocumentError if another version wrote it."""
         if key is None or not key.startswith(self._prefix):
             return
         number = key[len(self._prefix) :]
-        # No offset has more digits.
+        # No offset has more than 19 digits.
         if not number.isdigit() or len(number) > 19:
             return
         place = Place(partition, int(number))

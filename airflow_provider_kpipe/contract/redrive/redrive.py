@@ -1,4 +1,4 @@
-"""A redrive: which dead letters go back, where to, and what becomes of each."""
+"""A redrive: the dead letters that it selects, its target, and the outcome of each letter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Outcome: TypeAlias = Literal[
 TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 COUNTERS: Mapping[Outcome, str] = {outcome: OWN_COUNTERS + outcome for outcome in OUTCOMES}
-"""Under which names a worker counts them, beside what segments count."""
+"""The names under which a worker counts the outcomes, beside the counters of segments."""
 LEDGER_SUFFIX = ".redriven"
 
 
@@ -36,19 +36,19 @@ class RedriveError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which dead letters are meant. What is None makes no difference."""
+    """The conditions that select dead letters. A field that is None selects all."""
 
     pipeline: str | None = None
     exception_class: str | None = None
-    """With its module or without."""
+    """The name of the class, with its module or without."""
     occurred_from: int | None = None
     occurred_until: int | None = None
-    """Milliseconds since 1970; the fault occurred before this moment."""
+    """In milliseconds since 1970, as `occurred_from`; the fault occurred before this moment."""
     record: Coordinates | None = None
-    """Where the record was read when it became a dead letter, for the first or for the last time."""
+    """The coordinates of the record when it became a dead letter, for the first or for the last time."""
 
     def covers(self, letter: DeadLetter, written_at: int) -> bool:
-        """`written_at` is the timestamp of the dead letter, for one that does not say when its fault occurred."""
+        """Tell whether a letter is selected; `written_at`, its timestamp, replaces a missing time of its fault."""
         if self.pipeline is not None and self.pipeline != letter.pipeline:
             return False
         if self.exception_class is not None and not _is_named(letter.fault.exception_class, self.exception_class):
@@ -65,27 +65,30 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Redrive(Document):
-    """What to do with the dead letters of a plan."""
+    """The treatment of the dead letters of a plan."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
     target: RedriveTarget
     selection: Selection
     max_attempts: int | None
-    """A record that has become a dead letter so often is not tried again."""
+    """A record that has become a dead letter this many times is not tried again."""
     parking_topic: str | None
     ledger_topic: str
     source_topic: str
-    """Where records go back to, if they came from there."""
+    """The topic that records go back to, if they came from it."""
     each_letter: bool = False
-    """Also those of one record. Without it they count as one letter, and the others of them as duplicates."""
+    """True redrives all letters of one record. Otherwise one of them is redriven, and the others are duplicates."""
 
     def __post_init__(self) -> None:
         if self.max_attempts is not None and (type(self.max_attempts) is not int or self.max_attempts < 1):
             raise RedriveError(f"max_attempts={self.max_attempts!r}: use a whole number from 1, or None for no cap")
 
     def outcome_of(self, letter: DeadLetter | None, written_at: int, redriven: bool) -> Outcome:
-        """What becomes of a dead letter by itself; None is a message that is none, `redriven` what the ledger says."""
+        """Return the outcome of a letter by itself; None is a message that is no letter.
+
+        `redriven` is true if the ledger has an entry for it.
+        """
         if letter is None:
             return "unreadable"
         if not self.selection.covers(letter, written_at):
@@ -116,7 +119,7 @@ def dead_letter_of(pipeline: KafkaPipeline) -> KafkaDeadLetter:
 
 
 def ledger_topic_of(pipeline: KafkaPipeline) -> str:
-    """Where it is written down which dead letters are redriven."""
+    """Return the name of the ledger topic, which has an entry for each redriven letter."""
     ledger = dead_letter_of(pipeline).topic + LEDGER_SUFFIX
     if len(ledger) > LONGEST_TOPIC:
         raise RedriveError(f"the ledger topic {ledger!r} has more than {LONGEST_TOPIC} characters: shorten the topic's")
@@ -124,12 +127,12 @@ def ledger_topic_of(pipeline: KafkaPipeline) -> str:
 
 
 def redrive_group_of(dead_letter_topic: str) -> str:
-    """One for each dead-letter topic: transactional ids are made of it, so redrives of one topic fence each other."""
+    """Return the group of a dead-letter topic: transactional ids are made of it, so its redrives fence each other."""
     return f"kpipe.redrive.{dead_letter_topic}"
 
 
 def redriving(pipeline: KafkaPipeline) -> KafkaPipeline:
-    """The pipeline as a redrive runs it: on the cluster of its dead letters, and what faults again is one again."""
+    """Return the pipeline as a redrive runs it: on its dead letters' cluster, with a dead letter for each new fault."""
     dead_letter_of(pipeline)
     return replace(
         pipeline,
@@ -139,7 +142,7 @@ def redriving(pipeline: KafkaPipeline) -> KafkaPipeline:
         on_fault="dead_letter",
         max_dead_letters=None,
         max_dead_letter_ratio=None,
-        # The ledger of a partition has one writer, and what is done is a prefix of it.
+        # Each partition of the ledger has one writer, and the letters that are done are a prefix of their partition.
         partitions=replace(
             pipeline.partitions, execution_mode="preserve_partition_order", max_in_flight_per_partition=1
         ),
@@ -147,7 +150,7 @@ def redriving(pipeline: KafkaPipeline) -> KafkaPipeline:
 
 
 def check_redrive(pipeline: KafkaPipeline, target: str, parking_topic: str | None) -> None:
-    """Whether this pipeline's dead letters can go there."""
+    """Raise RedriveError if this pipeline's dead letters cannot go to the target or to the parking topic."""
     ledger = ledger_topic_of(pipeline)
     if target not in TARGETS:
         raise RedriveError(f"target={target!r}: use one of {', '.join(map(repr, TARGETS))}")
@@ -166,18 +169,18 @@ def check_redrive(pipeline: KafkaPipeline, target: str, parking_topic: str | Non
 
 
 def target_topic(pipeline: KafkaPipeline, redrive: Redrive) -> str:
-    """Where the records inside the dead letters go."""
+    """Return the topic that the records inside the dead letters go to."""
     return pipeline.source.topic if redrive.target == "source" else pipeline.destination.topic
 
 
 def written_topics(pipeline: KafkaPipeline, redrive: Redrive) -> tuple[str, ...]:
-    """The topics that a redrive writes to."""
+    """Return the topics that a redrive writes to."""
     parking = [redrive.parking_topic] if redrive.parking_topic else []
     return (target_topic(pipeline, redrive), dead_letter_of(pipeline).topic, redrive.ledger_topic, *parking)
 
 
 def refused_letter(source_offset: int, error: OtherVersionError) -> str:
-    """Why a redrive goes no further than in front of this letter: it may be one that was chosen."""
+    """Return the reason why a redrive stops in front of this letter: the letter may be a selected one."""
     return (
         f"offset {source_offset}: the dead letter there cannot be read: {error}; what lies behind it can go back now, "
         "with start_offsets in the form"
@@ -185,7 +188,7 @@ def refused_letter(source_offset: int, error: OtherVersionError) -> str:
 
 
 def home_of(letter: DeadLetter, topic: str) -> int | None:
-    """The partition of a topic that the record was in; None for a record that came from elsewhere."""
+    """Return the partition of a topic that the record was in; None for a record that came from elsewhere."""
     for place in (letter.source, letter.first):
         if place is not None and place.topic == topic:
             return place.partition
@@ -193,12 +196,12 @@ def home_of(letter: DeadLetter, topic: str) -> int | None:
 
 
 def restored_timestamp(letter: DeadLetter, written_at: int) -> int:
-    """The timestamp with which the record inside goes back; `written_at` is that of the dead letter."""
+    """Return the timestamp with which the record inside goes back; `written_at` is that of the dead letter."""
     return written_at if letter.source.timestamp < 0 else letter.source.timestamp
 
 
 def occurred_ms(occurred_at: str, otherwise: int) -> int:
-    """When a fault occurred, in milliseconds since 1970."""
+    """Return the moment of a fault in milliseconds since 1970, or `otherwise` if the text holds none."""
     try:
         moment = datetime.fromisoformat(occurred_at)
         aware = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)

@@ -1,4 +1,4 @@
-"""What a redrive did, or would do: the task's XCom."""
+"""The result of a redrive, or of its dry run: the task's XCom."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRedrive:
-    """One partition of the dead-letter topic."""
+    """The result for one partition of the dead-letter topic."""
 
     partition: int
     start: int
@@ -46,9 +46,9 @@ class PartitionRedrive:
     """Redriven letters whose record faulted again, and is a new dead letter."""
     outcomes: Mapping[str, int]
     counted: Mapping[str, int] = field(default_factory=dict)
-    """What segments counted, by name."""
+    """The counts of segments, by name."""
     causes: Causes = ()
-    """Why records became dead letters again."""
+    """The causes of the new dead letters."""
 
     @classmethod
     def of(cls, progress: PartitionProgress) -> PartitionRedrive:
@@ -71,7 +71,7 @@ class PartitionRedrive:
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult(Document):
-    """Every dead letter of the ranges, by what became of it. A dry run says what would."""
+    """The dead letters of the ranges, counted by outcome. A dry run has the outcomes that a redrive would have."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
 
@@ -86,13 +86,13 @@ class RedriveResult(Document):
     dead_lettered: int
     partitions: tuple[PartitionRedrive, ...]
     exception_classes: Mapping[str, int]
-    """Of a dry run only, as are pipelines and samples: of the letters that would be redriven."""
+    """Counts of the letters that would be redriven. Only a dry run has them, and the pipelines and samples below."""
     pipelines: Mapping[str, int]
     samples: tuple[Sample, ...]
     counted: Mapping[str, int] = field(default_factory=dict)
-    """What segments counted, in all partitions."""
+    """The counts of segments, in all partitions."""
     causes: Causes = ()
-    """Why records became dead letters again, in all partitions."""
+    """The causes of the new dead letters, in all partitions."""
 
     @classmethod
     def of(

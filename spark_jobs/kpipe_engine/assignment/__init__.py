@@ -1,1 +1,1 @@
-"""Knows which ranges a worker has, who owns each, and how far it is."""
+"""Knows the ranges of a worker, the owner of each, and its progress."""

@@ -9,7 +9,7 @@ from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
 
 
 class Assignment(tuple[RangeState, ...]):
-    """All of a worker. One is read at a time: the current one."""
+    """All ranges of a worker. One is read at a time: the current one."""
 
     current: RangeState
 
@@ -37,13 +37,13 @@ class Assignment(tuple[RangeState, ...]):
         return [state for state in self if state.is_ours]
 
     def stop(self, stop: PartitionHaltedError) -> None:
-        """The current one, and the others with it where the whole pipeline is to stop."""
+        """Stop the current range, and the others with it if the whole pipeline has to stop."""
         self.current.stop(stop)
         if isinstance(stop, PipelineHaltedError):
             for other in self.working:
                 other.end("stopped", f"partition {self.current.partition} stopped the pipeline: {stop}")
 
     def stop_all(self, stop: PartitionHaltedError) -> None:
-        """Each where it stands."""
+        """Stop each working range at its position."""
         for state in self.working:
             state.stop(stop)

@@ -1,4 +1,4 @@
-"""What a worker has to heed that comes after one that died."""
+"""Precautions of a worker that follows one that died."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kpipe_engine.errors import KnownFaults
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """Records of a partition among which is one, most likely, that makes workers die."""
+    """Records of a partition, one of which most likely makes workers die."""
 
     partition: int
     first: int | None
-    """None is what comes after the stored offset."""
+    """First of the suspected offsets; None means the stored offset."""
     after: int
     records: int
-    """So many go into a chunk."""
+    """Number of records in a chunk."""
 
     def covers(self, at: At) -> bool:
         return at.partition == self.partition and at.first < self.after
@@ -26,15 +26,15 @@ class Suspicion:
 
 @dataclass(frozen=True, slots=True)
 class Precautions:
-    """What the next worker of a block has to heed."""
+    """Precautions of the next worker of a block."""
 
     follows_death: bool = False
-    """Whether it follows one that died. Nothing is fetched ahead then, so that the next death can be told from one that
-    fetching brings about."""
+    """Tells whether the worker follows one that died. It then fetches nothing ahead, so that the next death can be
+    distinguished from one that fetching causes."""
     suspicion: Suspicion | None = None
     culprits: Mapping[int, KnownFaults] = field(default_factory=dict)
-    """By partition: records that make workers die. They are handled as the policy for faults says."""
+    """Records that make workers die, by partition. They are handled according to the policy for faults."""
     stops: Mapping[int, str] = field(default_factory=dict)
-    """By partition: why it has to stop."""
+    """Reasons to stop, by partition."""
     yields: str | None = None
-    """Why all partitions have to be given up."""
+    """Reason to give all partitions up."""

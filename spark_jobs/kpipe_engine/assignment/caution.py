@@ -1,4 +1,4 @@
-"""How a worker goes on after one that died: in small chunks first, which grow where all goes well."""
+"""Lets a worker that follows one that died begin with small chunks, which grow while all goes well."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ GROWTH = 8
 
 
 class CarefulStart:
-    """Says what the next chunk is made of. Where nobody is suspected, that is as much as the pipeline allows."""
+    """Chooses the ranges and the size of the next chunk. Without a death or a suspicion, the pipeline sets the size."""
 
     def __init__(self, care: Precautions, most: int) -> None:
         self._suspicion: Suspicion | None = None
         self._most = self._records = most
         self.is_alone = care.follows_death
-        """Whether nothing may be fetched while records are handled: what dies then has died over them."""
+        """Tells whether fetching has to wait while records are handled: a worker that dies then has died over them."""
         if care.suspicion:
             self.suspect(care.suspicion)
         elif care.follows_death:
             self._records = 1
 
     def suspect(self, suspicion: Suspicion) -> None:
-        """From the next chunk on."""
+        """Suspect these records from the next chunk on."""
         self._suspicion, self._records = suspicion, min(self._most, suspicion.records)
 
     def states(self, working: Sequence[RangeState]) -> Sequence[RangeState]:
-        """Only the one that is suspected, until what is suspected of it is behind."""
+        """Return the suspected range until its suspected records are handled, and none otherwise."""
         suspected = self._suspicion
         if suspected is None:
             return ()
@@ -40,19 +40,19 @@ class CarefulStart:
         return states
 
     def records(self, states: Sequence[RangeState]) -> int:
-        """A chunk ends in front of what is suspected."""
+        """Return the size of the next chunk, which ends before the first suspected record."""
         suspected = self._suspicion
         if suspected is None or suspected.first is None or states[0].handled >= suspected.first:
             return self._records
         return min(self._most, suspected.first - states[0].handled)
 
     def relax(self) -> None:
-        """A chunk has passed."""
+        """Let the chunks grow after one has passed."""
         if self._suspicion is None:
             self._records = min(self._most, self._records * GROWTH)
             self.is_alone = self.is_alone and self._records < self._most
 
     @property
     def is_at_ease(self) -> bool:
-        """Whether a worker has got over what those before it died of; one that has just begun has not."""
+        """Tell whether the worker is past the records that earlier ones died over; right after a death, it is not."""
         return self._suspicion is None and self._records == self._most and not self.is_alone

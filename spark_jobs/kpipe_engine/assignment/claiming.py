@@ -1,4 +1,4 @@
-"""Reads who owns the partitions of a worker, and writes down that it does."""
+"""Reads which worker owns a partition, and stores a worker's claim to it."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from kpipe_engine.reading.range_reader import RangeReader
 
 
 class Positions(NamedTuple):
-    """What is stored together: offsets with the progress beside them, and where that did not fit, the details."""
+    """Offsets that are stored together, with the progress beside them, and the details that did not fit there."""
 
     progress: list[TopicPartition]
     details: list[TopicPartition]
 
 
 class Claims:
-    """A lease lies beside each stored offset. Whoever finds a later one than its own leaves the partition alone.
+    """Claims partitions by a lease beside each stored offset. A worker that finds a later lease leaves the partition.
 
-    Of a partition that is cut into pieces, the lease beside the first piece is everybody's.
+    For a partition that is cut into pieces, the lease beside the first piece counts for the workers of all pieces.
     """
 
     def __init__(self, job: Job, task: int, slot: int, source: RangeReader, settings: KafkaSettings) -> None:
@@ -48,9 +48,9 @@ class Claims:
         self._source, self._settings = source, settings
 
     def look(self, states: Sequence[RangeState]) -> list[RangeState]:
-        """Have each range go on from what is stored, or be revoked if it is somebody else's by now.
+        """Resume each range at its stored offset, or revoke it if another worker owns it by now.
 
-        Those that a run before had in pieces are to be looked at again once our lease is there.
+        Return the ranges that an earlier run had in pieces: `look_again` takes them once our lease is stored.
         """
         partitions = [state.partition for state in states]
         held = self._held(partitions, self._slot)
@@ -69,7 +69,7 @@ class Claims:
         return []
 
     def look_again(self, states: Sequence[RangeState]) -> None:
-        """Now that our lease is there, none of the pieces begins any more; those that have are fenced, and count."""
+        """Take over pieces of an earlier run. Our lease keeps new ones from beginning; those that began are fenced."""
         for state in states:
             if (unsettled := state.unsettled) is None:
                 continue
@@ -82,7 +82,7 @@ class Claims:
             self._stop_if_crowded(state)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
-        """Those on which a later lease lies."""
+        """Return the partitions on which a later lease lies."""
         held = self._held(partitions, self._slot)
         claims = self._held(partitions, 0) if self._slot else {}
         return [at for at in partitions if self._is_lost(held[at], claims.get(at))]
@@ -91,11 +91,11 @@ class Claims:
         try:
             return self._is_later(_stored_in(held)) or (claim is not None and not self._is_claimed(_stored_in(claim)))
         except DocumentError:
-            # Whoever looks again gets to know why.
+            # The next look finds the reason.
             return True
 
     def positions(self, states: Iterable[RangeState]) -> Positions:
-        """What is stored for each: its offset, and our lease on it."""
+        """Return the positions to store for the ranges: each with its offset and our lease on it."""
         positions = Positions([], [])
         for state in states:
             where = self._plan.topic, state.partition, state.handled
@@ -130,14 +130,14 @@ class Claims:
         return state.partition in self._checkpointed
 
     def _may_be_told(self, state: RangeState, found: Stored | None) -> bool:
-        """Whether another run's checkpoint may have come since our attempt began, and may have told of its counts."""
+        """Tell whether another run's checkpoint may have come since our attempt began, and reported its counts."""
         if found is None or not found.progress.is_in(self._plan.topic_id, state.range.origin):
             return False
         is_own = found.progress.is_of(self._plan.run_key, self._plan.number)
         return not (is_own or is_published(state.range, found.offset))
 
     def _stop_if_crowded(self, state: RangeState) -> None:
-        """The plan left room for what its pieces leave behind. A run that was at work beside it may have taken it."""
+        """Stop the range if another run may have taken the room that the plan left for the spans of its pieces."""
         spans, room = CompletedOffsets(-1, state.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
         if state.works and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
             state.end(
@@ -148,7 +148,7 @@ class Claims:
 
     def _unsettled(self, found: StoredProgress) -> Pieces | None:
         if found.unsettled is not None:
-            # Whoever took the partition on did not come to the end of it, and never began pieces of its own.
+            # The worker that took the partition on ended before it settled these, and never began pieces of its own.
             return found.unsettled
         if found.pieces == 1 or found.is_of(self._plan.run_key, self._plan.number):
             return None
@@ -164,15 +164,15 @@ class Claims:
         return progress.with_done(claim.progress.done if claim else ())
 
     def _is_later(self, found: Stored | None) -> bool:
-        """Whether somebody has put a lease where ours belongs: a newer run, or a newer try of this task."""
+        """Tell whether a newer run, or a newer try of this task, has put its lease in the place of ours."""
         return found is not None and found.progress.lease > self._lease
 
     def _is_claimed(self, claim: Stored | None) -> bool:
-        """Whether the lease beside the first piece is that of our attempt, which puts it there before all else."""
+        """Tell whether the lease beside the first piece is that of our attempt, which stores it before all else."""
         return claim is not None and claim.progress.lease.of_attempt == self._lease.of_attempt
 
     def _pieces(self, state: RangeState, of: Pieces) -> list[Stored]:
-        """What is stored beyond the first piece, whoever has stored it."""
+        """Read the progress of the pieces beyond the first, from any worker."""
         slots = range(1, of.count)
         held = (self._stored(self._held([state.partition], slot)[state.partition], slot) for slot in slots)
         return [each for each in held if each is not None]
@@ -183,15 +183,15 @@ class Claims:
         )
 
     def _is_untold(self, state: RangeState, of: Pieces, piece: StoredProgress) -> bool:
-        """Whether no checkpoint has told of a piece's counts, and no run has inherited them.
+        """Tell whether a piece's counts still have to be inherited, because no checkpoint has reported them.
 
-        One that has come since the first piece was stored has told of all of them.
+        A checkpoint that has come since the first piece was stored has reported the counts of all pieces.
         """
         current = piece.is_in(self._plan.topic_id, state.range.origin) and piece.number == of.number
         return current and state.partition not in self._told
 
     def _fence(self, state: RangeState, pieces: int) -> None:
-        """The writers of all pieces beyond the first, which our own writer has fenced."""
+        """Fence the writers of all pieces beyond the first; our own writer has fenced that one's."""
         for slot in range(1, pieces):
             writer = self._plan.transactional_id(state.partition, slot)
             settings = connecting({"log_level": 3, **self._settings.destination})
@@ -203,7 +203,7 @@ class Claims:
                 let_go(producer)
 
     def _stored(self, held: TopicPartition, slot: int) -> Stored | None:
-        """What is stored for a partition, and what did not fit beside the offset."""
+        """Return the stored progress of a partition, with the details that did not fit beside the offset."""
         found = _stored_in(held)
         if found is None or not found.progress.is_detailed:
             return found
@@ -211,7 +211,7 @@ class Claims:
         return replace(found, progress=with_details(found.progress, details))
 
     def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
-        """What the group of a slot holds."""
+        """Read the offsets that the group of a slot holds, by partition."""
         asked = [TopicPartition(self._plan.topic, partition) for partition in partitions]
         own = slot == self._slot
         consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)

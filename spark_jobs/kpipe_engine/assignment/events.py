@@ -1,4 +1,4 @@
-"""What happens to a partition, told as it happens: in the log, and on a topic if there is one for it."""
+"""Emits the events of partitions as they happen: in the log, and on a topic if the pipeline has one for them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ FLUSH_SECONDS = 10.0
 
 
 class PartitionEvents:
-    """Nobody wants to know."""
+    """Emits no events."""
 
     def tell(self, event: Event, state: RangeState, **details: Any) -> None:
-        """Something has happened to the partition of a range."""
+        """Emit an event of the partition of a range."""
 
     def tell_stored(self, state: RangeState, drains: bool) -> None:
-        """A chunk is stored, and with it perhaps how the partition ended."""
+        """Emit that a chunk is stored, and how the partition has ended if that is stored with it."""
         self.tell("chunk_stored", state)
         if drains and state.ended == "yielded":
             self.tell("drained", state)
@@ -59,11 +59,11 @@ class PartitionEvents:
             self.tell(_LAST[state.ended], state, reason=state.reason)
 
     def close(self) -> None:
-        """Nothing more happens."""
+        """Emit nothing more."""
 
 
 class LoggedEvents(PartitionEvents):
-    """One JSON object a line."""
+    """Emits events in the log, one JSON object a line."""
 
     def __init__(self, job: Job) -> None:
         self._common = {"pipeline": job.plan.pipeline, "run_key": job.plan.run_key, "topic": job.plan.topic}
@@ -81,7 +81,7 @@ class LoggedEvents(PartitionEvents):
             "lease_id": lease_id_of(self._common["topic"], state.partition),
             "start": state.range.start,
             "end": state.range.end,
-            # Of a partition that is cut, each piece tells for itself.
+            # Each piece of a cut partition emits its own events.
             "piece": state.range.slot,
             "pieces": state.pieces,
             "next_offset": state.stored,
@@ -92,7 +92,7 @@ class LoggedEvents(PartitionEvents):
 
 
 class PublishedEvents(LoggedEvents):
-    """The same as records, keyed by partition. They are not part of any chunk: a chunk that fails is told, too."""
+    """Emits the same as records, keyed by partition. They are outside of the chunks: a failed chunk's are sent, too."""
 
     def __init__(self, job: Job, settings: Settings, topic: str) -> None:
         super().__init__(job)
@@ -107,7 +107,7 @@ class PublishedEvents(LoggedEvents):
         try:
             self._producer.produce(self._topic, document.encode(), key.encode())
         except (BufferError, KafkaException) as error:
-            # The log has it. No record waits for the telling of what happens to it.
+            # The log has the event. The worker's records do not wait for events.
             log.warning("an event was not written to %r: %s", self._topic, error)
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class PublishedEvents(LoggedEvents):
 
 
 def without_events(job: Job) -> Job:
-    """The same job, whose workers tell nobody: somebody else does."""
+    """Return the same job, whose workers emit no events: another worker does."""
     if not job.pipeline.partitions.emit_partition_execution_events:
         return job
     scaling = dataclasses.replace(job.pipeline.partitions, emit_partition_execution_events=False, events_topic=None)

@@ -1,4 +1,4 @@
-"""Has the reason stored why partitions stop, where their own worker could not store it."""
+"""Has a successor store the reason why partitions stop, if their own worker could not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAY_SECONDS = 15.0
 
 
 class Successor(Protocol):
-    """A worker with clients of its own, which has nothing to do but to stop."""
+    """A worker with clients of its own, which only has to stop."""
 
     def open(self) -> None: ...
 
@@ -26,7 +26,7 @@ class Successor(Protocol):
 
 
 def say_why(successor: Successor) -> None:
-    """Let it take the partitions on, and store. It costs no more than a line in the log where it cannot, or is late."""
+    """Let the successor take the partitions on, and store. A failure or delay costs only a line in the log."""
     calls = BoundedCalls(successor.close)
 
     def say() -> None:

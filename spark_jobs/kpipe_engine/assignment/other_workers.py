@@ -1,4 +1,4 @@
-"""How far all others at work on a run are, by what they have stored, which works on any cluster manager."""
+"""Reads the stored progress of all other workers of a run, which works on any cluster manager."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from kpipe_engine.reading.range_reader import RangeReader
 
 
 class OtherWorkers:
-    """All pieces of the run but the worker's own. Those of a slot store their progress in a group of their own, so
-    there is a reader for each slot that is looked at; the worker's own slot is read by its source."""
+    """All pieces of the run but the worker's own.
+
+    The pieces of a slot store their progress in a group of their own, so there is a reader for each slot that is looked
+    at; the worker's source reads its own slot.
+    """
 
     def __init__(self, job: Job, settings: Settings, source: RangeReader, own: Sequence[PartitionRange]) -> None:
         self._job, self._settings, self._source = job, settings, source
@@ -30,7 +33,7 @@ class OtherWorkers:
                 self._asked.setdefault(piece.slot, []).append(TopicPartition(job.plan.topic, piece.partition))
         self._readers: dict[int, Consumer] = {}
         self._texts: dict[tuple[int, int], str] = {}
-        # What is stored seldom changes between two looks: it is decoded once.
+        # Stored progress seldom changes between two looks: each text is decoded once.
         self._counted: dict[tuple[int, int], tuple[str, Counts]] = {}
         self.stopped: tuple[int, str | None] | None = None
         """The partition that has stopped the pipeline in this attempt, and why."""
@@ -40,7 +43,7 @@ class OtherWorkers:
         return self._asked.keys()
 
     def look(self, slots: Collection[int] | None = None) -> None:
-        """See what is stored now in these slots, or in all."""
+        """Read the progress stored by now in these slots, or in all."""
         for slot, asked in self._asked.items():
             if slots is None or slot in slots:
                 group = self._job.plan.progress_group(slot)
@@ -49,7 +52,7 @@ class OtherWorkers:
 
     @property
     def counts(self) -> Counts:
-        """Of all that was seen so far."""
+        """Sum of the counts of all pieces seen so far."""
         return sum(map(self._counts_at, self._texts), Counts())
 
     def close(self) -> None:
@@ -67,7 +70,7 @@ class OtherWorkers:
         if self._texts.get(at) == text:
             return
         self._texts[at] = text
-        # Of a thousand partitions, it would take long to decode what most of them say: that they stop nobody.
+        # It would take long to decode a thousand partitions, most of which only say that they do not stop the run.
         found = self._ours(at, text) if '"stops_run":false' not in text else None
         if found is not None and found.stops_run and found.lease.attempt == self._job.attempt:
             self.stopped = (held.partition, found.reason)
@@ -80,7 +83,7 @@ class OtherWorkers:
         return self._counted[at][1]
 
     def _ours(self, at: tuple[int, int], text: str) -> StoredProgress | None:
-        """What this run has stored, in any of its attempts."""
+        """Return the progress in the text if this run has stored it, in any of its attempts."""
         plan = self._job.plan
         try:
             found = StoredProgress.read_text(text, f"partition {at[1]}")

@@ -14,7 +14,7 @@ from kpipe_engine.errors import KnownFaults, PartitionHaltedError, PipelineHalte
 
 
 class RangeState:
-    """Where a range stands: what is handled, what of it is stored, and why it ended, if it did.
+    """State of a range: the handled part, the stored part of that, and the reason why the range ended, if it did.
 
     Everything below `handled` is terminal once the chunk is acknowledged; everything below `stored` is terminal.
     """
@@ -28,9 +28,9 @@ class RangeState:
         self.go_on(PartitionProgress.not_started(planned))
 
     def go_on(self, progress: PartitionProgress, unsettled: Pieces | None = None) -> None:
-        """From what is stored: what is not is forgotten.
+        """Resume at the stored progress, and forget the rest.
 
-        :param unsettled: pieces in which a run before had the partition, and may still be at work
+        :param unsettled: pieces in which an earlier run had the partition, and may still work on it
         """
         self.unsettled = unsettled
         self.counts = progress.counts.copy()
@@ -45,77 +45,77 @@ class RangeState:
         self._stops_run = False
         self._is_told = False
         self.is_unreadable = False
-        """Another version of kpipe has stored something for it that this one cannot read."""
+        """Tells whether the stored progress is left as it is: it cannot be read, or is another pipeline's."""
 
     def take_over(self, done: Iterable[Span], counts: Counts) -> None:
-        """The pieces of the run before are settled. What they have done needs no reading."""
+        """Take over the settled pieces of an earlier run. The spans that they have done need no reading."""
         self.unsettled = None
         self.done = CompletedOffsets(-1, (*self.done, *done)).beyond
         self.inherited += counts
 
     def advance(self, next_offset: int) -> None:
-        """What lies before it is handled, or there is nothing to handle."""
+        """Move on to an offset: every record before it is handled, if there is any."""
         self.handled = next_offset
 
     def lose(self, records: int) -> None:
-        """They had left the topic before they were read, and are passed over."""
+        """Count records that are passed over because they were lost before they were read."""
         self.counts.lost += records
 
     def spend(self, seconds: float) -> None:
         self.seconds += seconds
 
     def learn(self, faults: KnownFaults) -> bool:
-        """After a chunk that came to nothing: which records made it fail. Whether that is news."""
+        """Note the records that made a chunk fail, and tell whether any of them is new."""
         before = len(self.known_faults)
         self.known_faults = {**self.known_faults, **faults}
         return len(self.known_faults) > before
 
     def suspect(self) -> None:
-        """What a chunk that came to nothing had of this range may hold more that makes one fail."""
+        """Suspect all that a failed chunk had of this range: more of its records may make a chunk fail."""
         self._suspect_until = max(self._suspect_until, self.handled)
 
     def forget_faults(self) -> None:
-        """Of records that are behind."""
+        """Forget the faults of records that are behind."""
         self.known_faults = {at: fault for at, fault in self.known_faults.items() if at >= self.handled}
 
     @property
     def is_suspect(self) -> bool:
-        """Whether some of that lies ahead."""
+        """Tell whether suspected records lie ahead."""
         return self.works and self.handled < self._suspect_until
 
     def room(self, most: int) -> int:
-        """A chunk that is redone ends behind the last record known to fault: what another one would undo is stored."""
+        """Return the room in a chunk. A redone one ends behind its last known fault, before another fault undoes it."""
         return min(most, max(self.known_faults) + 1 - self.handled) if self.known_faults else most
 
     @property
     def is_at_known_fault(self) -> bool:
-        """Whether the last record known to fault is handled."""
+        """Tell whether the last record known to fault is handled."""
         return bool(self.known_faults) and self.handled > max(self.known_faults)
 
     def end(self, ended: Ending, reason: str) -> None:
-        # It is about records and errors: it may hold whatever they hold.
+        # The reason quotes records and errors, and may contain any text that they contain.
         self.ended, self.reason = ended, cleaned(reason)
 
     def stop(self, stop: PartitionHaltedError) -> None:
-        """At a fault: what lies before it is terminal."""
+        """End the range at a fault: the records before it are terminal."""
         self.end("stopped", str(stop))
         if stop.next_offset is not None:
             self.advance(stop.next_offset)
         self._stops_run = isinstance(stop, PipelineHaltedError)
 
     def leave(self, reason: str) -> None:
-        """To the version of kpipe that can read what is stored for it."""
+        """Leave the stored progress to the version of kpipe that can read it, or to the pipeline that owns it."""
         self.end("stopped", reason)
         self.is_unreadable = True
 
     @property
     def is_revoked(self) -> bool:
-        """Whether it is somebody else's by now."""
+        """Tell whether another worker owns the range by now."""
         return self.ended == "revoked"
 
     @property
     def is_ours(self) -> bool:
-        """Whether we may write over what is stored for it."""
+        """Tell whether we may overwrite the stored progress."""
         return not (self.is_revoked or self.is_unreadable)
 
     @property
@@ -124,13 +124,15 @@ class RangeState:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is left to do or to store. What a fault has ended is done only once that is stored: a chunk
-        that comes to nothing takes the end of a partition with it."""
+        """Tell whether nothing is left to do or to store.
+
+        A range that a fault has ended is settled only once that is stored: a failed chunk undoes a partition's end.
+        """
         return not (self.works or self.has_news)
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to store: an offset, or that it ended."""
+        """Tell whether there is something to store: an offset, or the end of the range."""
         if not self.is_ours:
             return False
         return self.handled != self.stored or (self.ended is not None and not self._is_told)

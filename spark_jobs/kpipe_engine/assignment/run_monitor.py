@@ -1,4 +1,4 @@
-"""What the other partitions of a run are doing, where a pipeline's policies depend on it."""
+"""Watches the other partitions of a run, if a pipeline's policies depend on them."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ OwnCounts = Callable[[], Sequence[Counts]]
 
 
 class RunMonitor(Protocol):
-    """Looks at the run, once before each chunk and where too much has faulted."""
+    """Looks at the run, once before each chunk and when too many records have faulted."""
 
     def look(self) -> None:
         """Stop, by raising, if another partition has stopped the pipeline."""
 
     def allow_fault(self, *, as_dead_letter: bool) -> None:
-        """Give the chunk up, by raising, in front of a fault that is one too many for the run."""
+        """Give the chunk up, by raising, before a fault that is one too many for the run."""
 
     def check(self) -> None:
         """Give the chunk up, by raising, if too many of the records up to its end have faulted."""
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
 
 
 class NoMonitor:
-    """Nothing a partition does concerns the others."""
+    """Lets every partition work without regard to the others."""
 
     def look(self) -> None:
-        """There is nothing to see."""
+        """Do nothing: no partition stops another."""
 
     def allow_fault(self, *, as_dead_letter: bool) -> None:
-        """There is no limit."""
+        """Allow it: there is no limit."""
 
     def check(self) -> None:
-        """There is none at the end of a chunk either."""
+        """Do nothing: the end of a chunk has no limit either."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no client."""
 
 
 class SharedMonitor:
-    """Compares what has faulted with what the run may have, and heeds a partition that stops the pipeline.
+    """Compares the faults of a run with its limit, and obeys a partition that stops the pipeline.
 
-    :param slots: those whose pieces are looked at before each chunk; the others only where too much has faulted
+    :param slots: slots whose pieces are looked at before each chunk; the others only when too much has faulted
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SharedMonitor:
         self._budget = budget
         self._own_counts = own_counts
         self._has_looked_everywhere = False
-        # So many more records may fault, whatever the others do. It only ever errs on the side of counting again.
+        # This many more records may fault, whatever the others do. Any error in it only makes the worker count again.
         self._left = 0
 
     def look(self) -> None:
@@ -79,7 +79,7 @@ class SharedMonitor:
             self._give_up(self._so_far + one_more)
 
     def check(self) -> None:
-        # Where no worker has too many of its own, the run has not either.
+        # If the ratio of each worker is within the limit, so is that of the run.
         if self._budget.ratio_is_exceeded_by(*_of(self._own)):
             self._look_everywhere()
             self._give_up(self._so_far)
@@ -99,7 +99,7 @@ class SharedMonitor:
         return self._budget.faults_left(*_of(self._so_far))
 
     def _look_everywhere(self) -> bool:
-        """Once in a chunk; says whether this was the time."""
+        """Look at all slots, once in a chunk, and tell whether this was the time."""
         if self._has_looked_everywhere:
             return False
         self._has_looked_everywhere = True

@@ -1,4 +1,4 @@
-"""Which records a worker is at, in memory that it shares with its supervisor: there it is found when it has died."""
+"""Keeps the records that a worker is at in memory shared with its supervisor, which finds them after a death."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _LONGEST_NAME = 512
 
 
 class At(NamedTuple):
-    """The records that the segments of a partition were given last."""
+    """The records that the segments of a partition have received last."""
 
     partition: int
     first: int
     after: int
     read: int
-    """How many they are: offsets have holes."""
+    """Number of the records: offsets have holes."""
     in_chunk: int
-    """How many the chunk has with them."""
+    """Number of records in the chunk, including these."""
 
 
 class Reading(NamedTuple):
-    """A read before which nothing of the chunk was handled: no record is at fault for what ends the worker."""
+    """A read before the chunk has handled any record: if the worker ends in it, no record is at fault."""
 
     partition: int
     offset: int
     most: int
-    """So many records were asked for."""
+    """Number of records that were asked for."""
 
 
 class Step(NamedTuple):
@@ -42,11 +42,11 @@ class Step(NamedTuple):
 
     name: str
     seconds: float
-    """So long it has been at it."""
+    """Time since the step began."""
 
 
 class WorkerPosition:
-    """Numbers in memory that stays one and the same across a fork. Written for each read, not for each record."""
+    """Numbers in memory that stays shared across a fork. They are written for each read, not for each record."""
 
     def __init__(self) -> None:
         self._numbers = memoryview(mmap.mmap(-1, (_FIELDS + _CALLS) * _BYTES)).cast("q")
@@ -54,7 +54,7 @@ class WorkerPosition:
         self.begin()
 
     def begin(self) -> None:
-        """With a block: nothing is known of it yet."""
+        """Reset everything for a new block."""
         self.leave()
         self._numbers[_AT_EASE] = 0
         self.end_step()
@@ -63,26 +63,26 @@ class WorkerPosition:
         self._numbers[_FIELDS:] = _NO_CALLS
 
     def enter(self, at: At) -> None:
-        """Segments are about to be given these records."""
+        """Note that segments are about to receive these records."""
         self._note(_HANDLING, at)
 
     def read(self, reading: Reading) -> None:
-        """The client is about to be asked for records, and none is in hand."""
+        """Note that the worker is about to ask the client for records, and has none in hand."""
         self._note(_READING, reading)
 
     def leave(self) -> None:
-        """What comes now has to do with no record."""
+        """Note that the worker is at no record from now on."""
         self._numbers[_AT_WORK] = _IDLE
 
     def note_stored(self) -> None:
         self._numbers[_STORED_AT] = int(time.time())
 
     def note_ease(self, is_at_ease: bool) -> None:
-        """Whether chunks are of full size."""
+        """Note whether chunks are of full size."""
         self._numbers[_AT_EASE] = is_at_ease
 
     def begin_call(self) -> int:
-        """A segment is called, by one of many threads maybe."""
+        """Note that a segment is called, possibly by one of many threads, and return the number of the call."""
         number = self._free.pop()
         self._numbers[number] = time.monotonic_ns()
         return number
@@ -100,7 +100,7 @@ class WorkerPosition:
 
     @property
     def step(self) -> Step | None:
-        """The one that the worker is at."""
+        """Step that the worker is at, if any."""
         since = self._numbers[_STEP_SINCE]
         if not since:
             return None
@@ -109,7 +109,7 @@ class WorkerPosition:
 
     @property
     def longest_call(self) -> float:
-        """For how many seconds a segment has been at it that has not come back."""
+        """Seconds since the start of the oldest call of a segment that has not returned."""
         begun = [each for each in self._numbers[_FIELDS:] if each]
         return (time.monotonic_ns() - min(begun)) / 1e9 if begun else 0.0
 
@@ -133,5 +133,5 @@ class WorkerPosition:
 
     @property
     def stored_at(self) -> float:
-        """When something was stored, in seconds since 1970; at first, when the work began."""
+        """Time of the last store, in seconds since 1970; at first, the time when the work began."""
         return float(self._numbers[_STORED_AT])

@@ -1,4 +1,4 @@
-"""Rows as an Arrow batch, and what a batch segment gave back matched to what it took."""
+"""Turns rows into an Arrow batch, and matches the rows that a batch segment returns to those that it took."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from airflow_provider_kpipe.record import SourceMessage, coordinates
 from kpipe_engine.writing.output_rows import Row
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-# A segment may return these in any type that holds the same; key and value in any type at all.
+# A segment may return these in any type that holds the same values; key and value in any type at all.
 TYPES = {"timestamp": pa.int64(), "topic": pa.string(), "partition": pa.int32()}
 OWN = ("key", "value", *TYPES)
 SOURCE = ("source_topic", "source_partition", "source_offset", "source_timestamp")
 
 
 class BatchError(Exception):
-    """A batch segment does not do as batch segments do: smaller batches would not help."""
+    """A batch segment breaks the rules of batch segments: smaller batches would not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The columns, and beside them, row by row, what a segment does not get to see unless it asks."""
+    """The columns that a segment sees, and, row by row, the message and the headers, which it sees only if it asks."""
 
     columns: pa.RecordBatch
     messages: Sequence[SourceMessage]
     headers: Sequence[Any]
     distinct: bool = False
-    """No record is in it twice; where that is not known, False."""
+    """True if no record is in it twice; False if one is, or if that is unknown."""
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Batch:
@@ -48,7 +48,7 @@ class Batch:
 
     @classmethod
     def of_messages(cls, messages: Sequence[SourceMessage]) -> Batch:
-        """As they were read: a column at a time, where `of` needs a tuple for each record."""
+        """Return messages as they were read, built column by column; `of` needs a tuple for each record."""
         timestamps = pa.array([message.timestamp()[1] for message in messages], TYPES["timestamp"])
         own = {
             "key": pa.array([message.key() for message in messages], pa.binary()),
@@ -75,7 +75,7 @@ class Batch:
         return Batch(columns, [messages[at] for at in positions], [headers[at] for at in positions])
 
     def shown(self, with_headers: bool) -> pa.RecordBatch:
-        """What the segment takes."""
+        """Return the Arrow batch that the segment takes."""
         if not with_headers:
             return self.columns
         headers = [
@@ -100,7 +100,7 @@ def _source_columns(messages: Sequence[SourceMessage], timestamps: pa.Array) -> 
 
 
 def matched(given: Batch, result: Any) -> Batch:
-    """What came back, each row with the record it came of; what it leaves out stays as it was."""
+    """Match each returned row to the record that it came from; columns that were left out stay as they were."""
     returned = _as_batch(result)
     if "value" not in returned.schema.names:
         raise BatchError(f"a batch segment gives back a column 'value'; there is only {returned.schema.names}")
@@ -132,7 +132,7 @@ def _as_batch(result: Any) -> pa.RecordBatch:
 
 
 def _positions(given: Batch, returned: pa.RecordBatch) -> tuple[list[int] | None, pa.Array | None]:
-    """For each row that came back, in source order, the row that it came of; None if they are the same rows."""
+    """Return the source row of each returned row, in source order, and that order; None if they are the same rows."""
     if "source_offset" not in returned.schema.names:
         if returned.num_rows != len(given):
             raise ValueError(

@@ -18,7 +18,7 @@ Portion: TypeAlias = list[Row] | Batch
 
 
 class BatchStage:
-    """One batch segment. Where another one follows, what it gives stays a batch."""
+    """One batch segment. Its result stays a batch if another batch segment follows."""
 
     def __init__(
         self, path: str, call: Callable[[Any], Any], options: BatchOptions, context: SegmentContext, gives_rows: bool
@@ -45,7 +45,7 @@ class BatchStage:
         return given
 
     def _pass(self, part: Portion, start: int, stop: int) -> Portion:
-        """One call. Rows become a batch, and a batch rows, in here: a record that cannot is found like any other."""
+        """Call the segment once. Rows and batches are converted in here: a failed conversion is a row's error, too."""
         counted = dict(self._context.counters) if stop - start > 1 else None
         try:
             batch = part.slice(start, stop) if isinstance(part, Batch) else Batch.of(part[start:stop])
@@ -53,7 +53,7 @@ class BatchStage:
             return result.rows() if self._gives_rows else result
         except BaseException:
             if counted is not None:
-                # A call that raised gave nothing, and counted nothing: its rows are called for again.
+                # A call that raised has no outputs, and so no counts: its rows are given to the segment again.
                 self._context.counters.clear()
                 self._context.counters.update(counted)
             raise
@@ -64,9 +64,9 @@ def _messages(portion: Portion) -> Sequence[SourceMessage]:
 
 
 def _apart(portion: Portion) -> list[Portion]:
-    """Portions in which no source offset comes twice, so that it says of which row another one came.
+    """Split a portion into parts that have each source offset once: it then identifies the row that another came from.
 
-    Of records that have become several, the first go into the first portion, the second into the next, and so on.
+    If records have become several rows, their first rows go into the first part, the second into the next, and so on.
     """
     if isinstance(portion, Batch) and portion.distinct:
         return [portion]

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Bisected(Generic[Result]):
-    """What the calls that succeeded gave, in order, and the error of each row that could not pass."""
+    """The results of the calls that succeeded, in order, and the error of each row that could not pass."""
 
     results: list[Result]
     errors: dict[int, BaseException]
@@ -24,11 +24,11 @@ def bisect_errors(
     call: Callable[[int, int], Result],
     indivisible: type[BaseException] | tuple[type[BaseException], ...] = (),
 ) -> Bisected[Result]:
-    """Call for the rows from 0 to `count`; where `call(start, stop)` raises, for each half of them.
+    """Call `call(start, stop)` for the rows from 0 to `count`; if it raises, call it for each half of them.
 
-    A row that raises by itself has its error. An `indivisible` error is one of all rows it was raised over. With k
-    rows that cannot pass there are at most 1 + 2 k log2(count) calls, log2 rounded up; those that succeed have each
-    other row once. Several rows may be too much for the memory; where one by itself is, that is raised.
+    A row that raises by itself gets the error. An `indivisible` error is given to all rows that it was raised over.
+    With k rows that cannot pass there are at most 1 + 2 k log2(count) calls, log2 rounded up; the calls that succeed
+    have each other row once. A MemoryError over several rows halves them; one over a single row is raised.
     """
     results: list[Result] = []
     errors: dict[int, BaseException] = {}

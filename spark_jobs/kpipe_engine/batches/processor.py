@@ -1,4 +1,4 @@
-"""Records through a chain with batch segments: many at a time, written and counted one by one."""
+"""Takes records through a chain with batch segments, many at a time, and writes and counts them one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _message_of: Callable[[Row], SourceMessage] = itemgetter(0)
 
 
 class BatchProcessor:
-    """What is read at a time goes through the segments together."""
+    """Takes all records of a read through the segments together."""
 
     def __init__(
         self, segments: StageChain, destination: Destination, faults: FaultHandler, retries: Retries, origin: Origin
@@ -33,7 +33,7 @@ class BatchProcessor:
         self._faults = faults
         self._retries = retries
         self._origin = origin
-        # What has passed behind a record whose time has not come, by offset: it is not called for again.
+        # By offset, the rows of records that passed behind one whose next try is not due: they need no further call.
         self._ahead: dict[int, list[Row]] = {}
 
     def open(self) -> None:
@@ -42,7 +42,7 @@ class BatchProcessor:
     def process(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
     ) -> int:
-        """All of them, whatever the clock says, or those before a record whose next try is not due yet."""
+        """Handle all messages, whatever the clock says, or those before a record whose next try is not due yet."""
         if not messages:
             return 0
         self._segments.count_into(counts.named)
@@ -88,7 +88,7 @@ class BatchProcessor:
         until: float,
         taken: int = 0,
     ) -> int:
-        """Write or fault each record; of the first, `taken` outputs are on their way."""
+        """Write or fault each record; `taken` outputs of the first one are already on their way."""
         outputs: dict[int, list[Row]] = defaultdict(list)
         for row in rows:
             outputs[row[0].offset()].append(row)
@@ -111,7 +111,7 @@ class BatchProcessor:
     def _try_again(
         self, message: SourceMessage, error: SegmentError | None, counts: Counts, until: float
     ) -> tuple[Fault | None, list[Row]]:
-        """By itself, from the record as it was read, until it passes or has had its tries."""
+        """Process a record by itself, as it was read, until it passes or is out of tries."""
         rows: list[Row] = []
         while error is not None:
             fault = self._retries.fault_or_wait(message.offset(), error, counts, until)
@@ -128,10 +128,10 @@ class BatchProcessor:
         counts: Counts,
         named: Mapping[str, int],
     ) -> None:
-        """Let the named counters say what segments count for these messages, which are all that is terminal.
+        """Set the named counters to the segments' counts for these messages, which are all that are terminal.
 
-        Segments have counted for all that was read. A call counts for many records at a time, so which of them it
-        counted for can only be found by calling again; those behind are called for when their turn comes.
+        Segments have counted for all messages that were read. A call counts for many records at a time, so only another
+        call finds the counts of some of them. The records behind are processed again when their turn comes.
         """
         if counts.named == named:
             return
@@ -150,18 +150,18 @@ def _without(offsets: Set[int], messages: Sequence[SourceMessage]) -> Sequence[S
 
 
 def _before(messages: Sequence[SourceMessage], next_offset: int | None) -> Sequence[SourceMessage]:
-    """Those that are terminal where the partition stops."""
+    """Return the messages that are terminal when the partition stops."""
     return [] if next_offset is None else [each for each in messages if each.offset() < next_offset]
 
 
 def _records_of(rows: Sequence[Row], messages: Sequence[SourceMessage]) -> int:
-    """How many records the rows came of; most often it is one of each, which is seen soonest."""
+    """Count the records that the rows came from; the usual case, one row of each record, is checked first."""
     found = list(map(_message_of, rows))
     return len(found) if found == messages else len({*map(id, found)})
 
 
 def _first_of_its_record(rows: Sequence[Row], at: int) -> int:
-    """Where the outputs begin that belong to the record of the row at this position."""
+    """Return the position of the first row of the record that the row at `at` belongs to."""
     while 0 < at < len(rows) and rows[at - 1][0] is rows[at][0]:
         at -= 1
     return at

@@ -14,14 +14,14 @@ from kpipe_engine.processing.segment_chain import SegmentChain, find_segment
 from kpipe_engine.writing.output_rows import Row, in_source_order, record_of_row, row_of_message, row_of_record
 
 Failed: TypeAlias = dict[int, SegmentError]
-"""By source offset, what a record could not pass."""
+"""The errors of the records that could not pass, by source offset."""
 
 
 class Stage(Protocol):
-    """Takes rows in portions, gives rows in portions, and notes what failed."""
+    """Takes and returns rows in portions, and notes the records that failed."""
 
     def begin(self, messages: Sequence[SourceMessage]) -> list[Any]:
-        """What was read, in portions, as the first stage likes to take it."""
+        """Return the messages in portions, in the form that this stage takes if it is the first."""
 
     def process(self, portions: list[Any], failed: Failed) -> list[Any]: ...
 
@@ -44,7 +44,7 @@ class RecordStage:
             if message.offset() in failed:
                 continue
             if down is not None:
-                # What does not answer for one record is not asked a thousand times.
+                # A service that does not answer for one record is not asked a thousand times.
                 failed[message.offset()] = down
                 continue
             try:
@@ -58,7 +58,7 @@ class RecordStage:
 
 
 class StageChain:
-    """All segments of a pipeline, in order."""
+    """All segments of a pipeline, in order, as stages."""
 
     def __init__(self, paths: Sequence[str], context: SegmentContext, origin: Origin, limit: Limit = NO_LIMIT) -> None:
         self._limit = limit
@@ -69,7 +69,7 @@ class StageChain:
         self._stages: list[Stage] = []
 
     def open(self) -> None:
-        """Import and open what is not open yet: a range without records opens nothing."""
+        """Import and open the segments that are not open yet: a range without records opens none."""
         found = [] if self._stages else [(path, find_segment(path, self._limit)) for path in self._paths]
         groups = list(_grouped(found))
         if has_async(segment for _path, segment in found):
@@ -88,11 +88,11 @@ class StageChain:
                 self._stages.append(self._batch_stage(chain, options, gives_rows=not batch_follows))
 
     def count_into(self, counters: dict[str, int]) -> None:
-        """Where the segments' context counts from now on."""
+        """Make the segments' context count into `counters` from now on."""
         self._context.counters = counters
 
     def process(self, messages: Sequence[SourceMessage]) -> tuple[list[Row], Failed]:
-        """All that comes out at the end, in source order, and what each record that did not pass failed with."""
+        """Return all rows that come out at the end, in source order, and the error of each record that did not pass."""
         failed: Failed = {}
         portions = self._stages[0].begin(messages)
         for stage in self._stages:
@@ -110,7 +110,7 @@ class StageChain:
     def _batch_stage(self, chain: SegmentChain, options: BatchOptions, gives_rows: bool) -> Stage:
         ((path, call),) = chain.steps
         try:
-            # Only here is Arrow needed: other pipelines run without it.
+            # Arrow is imported only here: other pipelines run without it.
             from kpipe_engine.batches.arrow_segment import BatchStage
         except ImportError as error:
             raise PartitionHaltedError(
@@ -121,12 +121,12 @@ class StageChain:
 
 
 def has_batches(segments: Iterable[Any]) -> bool:
-    """Whether any of them takes batches."""
+    """Tell whether any segment takes batches."""
     return any(map(batch_options, segments))
 
 
 def _grouped(found: Sequence[tuple[str, Any]]) -> Iterator[tuple[list[str], BatchOptions | None]]:
-    """Each batch segment by itself, and the record segments between them together."""
+    """Yield each batch segment by itself, and the record segments between them together."""
     records: list[str] = []
     for path, segment in found:
         options = batch_options(segment)

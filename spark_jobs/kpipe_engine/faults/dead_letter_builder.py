@@ -1,4 +1,4 @@
-"""A record and its fault, as the message that goes to the dead-letter topic."""
+"""Builds the message for the dead-letter topic from a record and its fault."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_PATTERNS = 256
 
 
 class DeadLetterBuilder:
-    """Each letter from the ground up, in any format."""
+    """Builds each letter from scratch, in any format."""
 
     def __init__(self, plan: Plan, write: Callable[[DeadLetter], DeadLetterMessage]) -> None:
         self._plan = plan
@@ -67,12 +67,12 @@ class DeadLetterBuilder:
             return letter
         if previous.pipeline == self._plan.pipeline or previous.fault.exception_class:
             return letter.after(previous)
-        # Another pipeline redrove it, and there it passed: here, it faults for the first time.
+        # Another pipeline redrove the record, and it passed there. Here it faults for the first time.
         return replace(letter, key=previous.key, value=previous.value, headers=previous.headers)
 
 
 def _previous(letter: DeadLetter) -> DeadLetter | None:
-    """The letter that the record is itself. One that only another version can read is a record like any other."""
+    """Return the letter that the record itself is, or None; a letter of another version counts as a plain record."""
     try:
         return read_dead_letter(letter.key, letter.value, letter.headers)
     except OtherVersionError:
@@ -80,7 +80,7 @@ def _previous(letter: DeadLetter) -> DeadLetter | None:
 
 
 class CachedDeadLetterBuilder:
-    """Raw letters. Where many records fail for one reason, their headers differ in a few details only."""
+    """Builds raw letters from cached patterns: if many records fail for one reason, few details of theirs differ."""
 
     def __init__(self, plan: Plan, dialect: Dialect) -> None:
         self._single = DeadLetterBuilder(plan, partial(write_raw, dialect=dialect))

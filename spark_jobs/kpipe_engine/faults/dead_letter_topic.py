@@ -1,4 +1,4 @@
-"""Where records go that could not pass: the dead-letter topic, or nowhere, and then the partition stops."""
+"""Takes the records that could not pass: into the dead-letter topic, or without one, by a stop of the partition."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, produce
 
 
 class DeadLetters(Protocol):
-    """Takes a record and what it could not pass."""
+    """Takes a record and its fault."""
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         """Make the record terminal, or stop the partition in front of it."""
 
 
 class DeadLetterTopic:
-    """Writes records with the story of their fault, in the format and the dialect that were declared."""
+    """Writes records with the details of their fault, in the declared format and dialect."""
 
     def __init__(self, declared: KafkaDeadLetter, plan: Plan, delivery: Delivery, limit: Limit = NO_LIMIT) -> None:
         self._topic = declared.topic
@@ -55,7 +55,7 @@ class DeadLetterTopic:
 
 
 class NoDeadLetters:
-    """A pipeline without a dead-letter topic stops a partition at its first fault."""
+    """Stops a partition at its first fault, in a pipeline without a dead-letter topic."""
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         if fault.kind == "source":

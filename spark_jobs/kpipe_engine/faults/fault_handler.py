@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot pass: one of four actions, the same for all or chosen for each."""
+"""Takes one of four actions for a record that cannot pass: the same one for all faults, or one chosen for each."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class FaultHandler:
         self._watch = watch
 
     def take(self, message: SourceMessage, fault: Fault, counts: Counts) -> None:
-        # What was to be a dead letter and could not be written is nobody's choice any more: it must not be passed over.
+        # Once its dead letter has failed to be written, a record has no choice of action: it must not be passed over.
         action = "dead_letter" if fault.kind == "dead_letter" else self._choose(fault, message)
         if action in ("dead_letter", "skip"):
             try:
                 self._watch.allow_fault(as_dead_letter=action == "dead_letter")
             except PartitionHaltedError as stop:
-                # What comes before the record is on its way by now: it has to be stored with it.
+                # The records before this one are already processed: the stop has to store the progress up to here.
                 raise PartitionHaltedError(str(stop), message.offset()) from stop
         if action == "dead_letter":
             self._dead_letters.take(message, fault)
@@ -57,7 +57,7 @@ class FaultHandler:
 
 def _note(message: SourceMessage, fault: Fault, counts: Counts) -> None:
     for known in counts.causes:
-        # What comes nearly always takes no further call.
+        # Nearly every fault has a known cause, and is counted here without a further call.
         if known.exception_class == fault.exception_class and known.component == fault.component:
             known.count += 1
             return
@@ -66,7 +66,7 @@ def _note(message: SourceMessage, fault: Fault, counts: Counts) -> None:
 
 
 class UsersChoice:
-    """A function of the user's that chooses an action for each fault; imported at the first fault."""
+    """The user's function that chooses an action for each fault, imported at the first fault."""
 
     def __init__(self, path: str, origin: Origin, limit: Limit) -> None:
         self._path, self._origin, self._limit = path, origin, limit

@@ -1,4 +1,4 @@
-"""How long user code may take: over what it is given, and beside that."""
+"""Limits the time of user code: of each call for records, and of other steps such as an import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kpipe_engine.errors import SegmentTimeoutError
 
 Call = Callable[..., Any]
 
-# No two clocks agree to the last.
+# An alarm counts as due after this share of its time, as no two clocks agree exactly.
 EARLY = 0.9
 
 
@@ -26,14 +26,14 @@ class Limit(Protocol):
     """Watches over user code."""
 
     def around(self, call: Call) -> Call:
-        """The same call, for one record or one batch at a time."""
+        """Return the same call under the limit, for one record or one batch at a time."""
 
     def step(self, name: str) -> AbstractContextManager[None]:
-        """User code beside that runs in the block: an import, a segment that opens or closes."""
+        """Limit the other user code that runs in the block: an import, a segment that opens or closes."""
 
 
 class NoLimit:
-    """Lets everything take as long as it likes, and costs nothing."""
+    """Lets user code take any time, and costs nothing."""
 
     def around(self, call: Call) -> Call:
         return call
@@ -46,10 +46,10 @@ NO_LIMIT = NoLimit()
 
 
 class TimeLimit:
-    """Interrupts a call that takes too long: in the main thread by a signal, while it is awaited by the event loop.
+    """Interrupts a call that takes too long: in the main thread by a signal, an awaited one by the event loop.
 
-    What it cannot interrupt, as a call in another thread or one in C that never comes back, the supervisor of the
-    worker sees by its whereabouts, and ends the worker.
+    A call in another thread, or one in C that never returns, cannot be interrupted. The supervisor sees such a call in
+    the worker's `whereabouts`, and ends the worker.
     """
 
     def __init__(self, seconds: float, step_seconds: float, whereabouts: WorkerPosition) -> None:
@@ -94,14 +94,14 @@ class TimeLimit:
         self._whereabouts.begin_step(name)
         try:
             if _in_main_thread():
-                # A worker that has said last words since then has hung up a bell of its own.
+                # The successor that stores a worker's last words may have installed a handler of its own since then.
                 signal.signal(signal.SIGALRM, self._ring)
                 self._within = f"{self._step_seconds:g} s, in {name}"
                 self._due = time.monotonic() + self._step_seconds * EARLY
                 signal.setitimer(signal.ITIMER_REAL, self._step_seconds)
             yield
         finally:
-            # A bell that rings in here must not leave the step noted: the supervisor would end a worker that is well.
+            # An alarm that rings in here must not leave the step noted: the supervisor would end a healthy worker.
             try:
                 self._due, self._within = math.inf, within
                 if _in_main_thread():
@@ -119,7 +119,7 @@ class TimeLimit:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _ring(self, _number: int, _frame: FrameType | None) -> None:
-        # A bell may come late: when its call has come back, it would interrupt the engine, or the next call.
+        # An alarm may be late: after its call has returned, it would interrupt the engine or the next call.
         if time.monotonic() >= self._due:
             self._due = math.inf
             raise self._error()
@@ -129,7 +129,7 @@ class TimeLimit:
 
 
 def _complete(result: Any) -> Any:
-    """What a generator gives out, user code makes only when it is asked for."""
+    """Return a generator's results as a list: its user code runs only when a result is asked for."""
     return list(result) if type(result) is GeneratorType else result
 
 

@@ -1,4 +1,4 @@
-"""The user's own way to write a dead letter: a function found by import path."""
+"""Builds dead letters with a function of the user's, found by import path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 
 
 class Mapper:
-    """Calls it, and adds what a redrive needs to the headers that come back."""
+    """Calls the user's function, and adds the headers that a redrive needs to those that it returns."""
 
     def __init__(self, path: str, limit: Limit = NO_LIMIT) -> None:
         self._path, self._limit = path, limit
@@ -24,7 +24,7 @@ class Mapper:
     def __call__(self, letter: DeadLetter) -> DeadLetterMessage:
         try:
             if self._function is None:
-                # Looked for with the first dead letter: a run without one needs no mapper.
+                # Imported at the first dead letter: a run without one needs no mapper.
                 self._function = self._found()
             key, value, headers = self._function(letter)
             _check_part("key", key)

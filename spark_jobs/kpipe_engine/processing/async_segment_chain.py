@@ -15,7 +15,7 @@ from kpipe_engine.processing.segment_chain import SegmentChain, as_records
 
 
 class AsyncSegmentChain(SegmentChain):
-    """Everything runs in one event loop: a plain segment among the others should not wait for anything."""
+    """Runs all segments in one event loop: a plain segment among them should not block."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class AsyncSegmentChain(SegmentChain):
         self._loop = loop
 
     async def process_awaiting(self, record: Record) -> Sequence[Record]:
-        """As `process`."""
+        """Do as `process` does, and await the segments."""
         return await self._run_awaiting(record, 0)
 
     def _settle(self, result: Any) -> None:
@@ -62,5 +62,5 @@ async def _awaited(result: Any) -> None:
 
 
 def has_async(segments: Iterable[Any]) -> bool:
-    """Whether any of them is awaited."""
+    """Tell whether any segment is awaited."""
     return any(inspect.iscoroutinefunction(getattr(each, "process", each)) for each in segments)

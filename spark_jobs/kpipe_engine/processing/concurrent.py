@@ -1,4 +1,4 @@
-"""Several records of one partition at once; what comes of them is written in the order of the source."""
+"""Processes several records of one partition at once, and writes their outputs in the order of the source."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from kpipe_engine.writing.outputs import write_outputs
 
 
 class ConcurrentProcessor:
-    """Processing overtakes, writing does not: nothing that is written lies behind a record that is not terminal.
+    """Processes records in any order, but writes only those in front of the first one that is not terminal.
 
-    Otherwise a partition that stops at a fault would have written, in the same transaction, what comes after it.
+    Otherwise a partition that stops at a fault would have written later records in the same transaction.
     """
 
     def __init__(self, crew: SegmentRunner, destination: Destination, faults: FaultHandler, retries: Retries) -> None:
@@ -26,7 +26,7 @@ class ConcurrentProcessor:
         self._destination = destination
         self._faults = faults
         self._retries = retries
-        # Of records whose time has not come, and of those behind them.
+        # By offset, the outcomes of records whose next try is not due, and of the records behind them.
         self._ahead: dict[int, Outcome] = {}
 
     def open(self) -> None:
@@ -63,9 +63,9 @@ class ConcurrentProcessor:
 
     def _work(self, messages: Sequence[SourceMessage], known_faults: KnownFaults, until: float) -> None:
         offsets = {message.offset() for message in messages}
-        # After a chunk that came to nothing, reading begins further back.
+        # After a chunk that failed, reading resumes further back.
         before = {at: outcome for at, outcome in self._ahead.items() if at in offsets}
-        # A record waits for its own time, whoever else's has come.
+        # Each record waits until it is due itself, even if another one is due before.
         self._ahead = {at: each for at, each in before.items() if each.is_due or not self._retries.is_due(at)}
         new = [each for each in messages if each.offset() not in self._ahead and each.offset() not in known_faults]
         for message, outcome in zip(new, self._crew.work(new, until), strict=True):

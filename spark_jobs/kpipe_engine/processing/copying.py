@@ -14,14 +14,14 @@ from kpipe_engine.writing.destination import Destination
 
 
 class CopyProcessor:
-    """Takes the records of a pipeline without segments."""
+    """Copies the records of a pipeline without segments."""
 
     def __init__(self, destination: Destination, faults: FaultHandler) -> None:
         self._destination = destination
         self._faults = faults
 
     def open(self) -> None:
-        """There is nothing to open."""
+        """Open nothing."""
 
     def process(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
@@ -42,11 +42,11 @@ class CopyProcessor:
 
     @property
     def waits(self) -> float:
-        """Nothing is tried again here."""
+        """Always 0: nothing is tried again here."""
         return 0.0
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Release nothing."""
 
     def _copy(self, message: SourceMessage) -> Fault | None:
         try:

@@ -1,4 +1,4 @@
-"""What a partition worker expects of whoever handles its records."""
+"""The protocol between a partition worker and the processor of its records."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from kpipe_engine.errors import KnownFaults
 
 
 class RecordProcessor(Protocol):
-    """Takes what was read."""
+    """Handles the records that a partition worker has read."""
 
     def process(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
     ) -> int:
-        """How many of the messages were handled before the clock passed `until`."""
+        """Handle messages until the clock passes `until`, and return the number of those that were handled."""
 
     def open(self) -> None:
-        """Import and open what is not open yet: no record is at fault for what goes wrong in here."""
+        """Import and open the segments that are not open yet: no record is at fault for an error in here."""
 
     @property
     def waits(self) -> float:
-        """For how many seconds the next record should not be tried; waited for between two chunks."""
+        """Seconds until the next record should be tried; the worker waits for them between two chunks."""
 
     def close(self) -> None:
-        """Let go of what user code holds."""
+        """Release the resources that user code holds."""

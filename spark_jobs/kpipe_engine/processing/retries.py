@@ -1,4 +1,4 @@
-"""Tries a record again, between chunks where the wait is long."""
+"""Tries a record again: in the same chunk after a short wait, in a later one after a long wait."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TRY_CHARACTERS = 200
 
 
 class Retries:
-    """Remembers what records have been through, until they pass or fault.
+    """Remembers the failed tries of each record until it passes or faults.
 
-    A wait that fits into the chunk is slept through. A longer one ends the chunk in front of the record, so that
-    what is done gets stored, and is slept through before the next chunk begins: no transaction is open then that
+    A wait that fits into the chunk is slept through. A longer one ends the chunk in front of the record, so that the
+    records before it are stored. The worker sleeps before the next chunk begins: no transaction is open then that
     could outlive its timeout.
     """
 
@@ -32,23 +32,23 @@ class Retries:
         self._due: dict[int, float] = {}
 
     def fault_or_wait(self, source_offset: int, error: SegmentError, counts: Counts, until: float) -> Fault | None:
-        """The fault of a record that has had its tries; None, after the wait, if it has another."""
+        """Return the fault of a record that is out of tries; if it has another try, wait and return None."""
         found = self.fault_or_delay(source_offset, error, counts, until)
         if isinstance(found, Fault):
             return found
         self._stop_signal.wait(found)
         if self._stop_signal.reason:
-            # There is no other try where the partition is to be given up.
+            # A partition that is to be given up makes no further try.
             raise RetryLaterError
         return None
 
     def fault_or_delay(self, source_offset: int, error: SegmentError, counts: Counts, until: float) -> Fault | float:
-        """The fault of a record that has had its tries, or how long to wait before the next one.
+        """Return the fault of a record that is out of tries, or the seconds to wait before its next try.
 
-        Where no record is at fault, the partition stops instead.
+        Stop the partition instead if no record is at fault.
         """
         cause = error.__cause__ or error
-        # Past what the class itself makes of an assignment: there are frozen ones.
+        # Bypasses the error's own class: a frozen one forbids the assignment.
         BaseException.with_traceback(cause, _from_users_code_on(cause.__traceback__))
         kind: FaultKind = "timeout" if isinstance(cause, SegmentTimeoutError) else "segment"
         fault = Fault.of(cause, error.segment, kind, self.tried.pop(source_offset, ()))
@@ -69,25 +69,25 @@ class Retries:
         return delay
 
     def is_due(self, source_offset: int) -> bool:
-        """Whether a record may be tried, and is then: it waits no more."""
+        """Tell whether a record may be tried now, and if so, end its wait."""
         if self._due.get(source_offset, 0.0) > time.monotonic():
             return False
         self._due.pop(source_offset, None)
         return True
 
     def forget(self, source_offset: int) -> None:
-        """A record that has passed, or has become a fault."""
+        """Drop the tries of a record that has passed or faulted."""
         self.tried.pop(source_offset, None)
         self._due.pop(source_offset, None)
 
     @property
     def waits(self) -> float:
-        """For how many seconds no record is due."""
+        """Seconds until the first waiting record is due; 0 if none waits."""
         return max(0.0, min(self._due.values()) - time.monotonic()) if self._due else 0.0
 
 
 def _from_users_code_on(trace: TracebackType | None) -> TracebackType | None:
-    """How the engine came to call a segment says nothing about a fault."""
+    """Return the trace without the engine's frames above the user's code, which say nothing about a fault."""
     step = trace
     while step is not None and step.tb_frame.f_globals.get("__name__", "").startswith("kpipe_engine."):
         step = step.tb_next

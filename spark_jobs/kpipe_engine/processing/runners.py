@@ -1,4 +1,4 @@
-"""Who processes several records of one partition at once: threads, or the coroutines of an event loop."""
+"""Runs several records of one partition at once: in threads, or in the coroutines of an event loop."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _counters: ContextVar[dict[str, int]] = ContextVar("counters")
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one record: outputs, a fault, the stop of its partition, or nothing yet."""
+    """The outcome of one record: outputs, a fault, the stop of its partition, or nothing yet."""
 
     records: Sequence[Record] = ()
     fault: Fault | None = None
     stop: PartitionHaltedError | None = None
     is_due: bool = True
     counts: Counts = field(default_factory=Counts)
-    """What it adds to the chunk's."""
+    """To be added to the counts of the chunk."""
 
 
 class ConcurrentContext(SegmentContext):
-    """Counts for each record by itself: some of those that are at work will not be part of the chunk."""
+    """Counts for each record separately: some of the records in progress will not be part of the chunk."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class ConcurrentContext(SegmentContext):
 
 
 class SegmentRunner(Protocol):
-    """Gives the outcomes in the order of the messages, whatever finished first."""
+    """Runs several records at once, and returns the outcomes in the order of the messages."""
 
     def open(self) -> None: ...
     def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]: ...
@@ -60,7 +60,7 @@ class SegmentRunner(Protocol):
 
 
 class ThreadRunner:
-    """For segments that wait on something, or leave Python's lock alone while they work."""
+    """Runs segments in threads: those that wait for something, or release Python's global lock while they work."""
 
     def __init__(
         self, segments: SegmentChain, retries: Retries, origin: Origin, stop_signal: StopSignal, at_once: int
@@ -84,7 +84,7 @@ class ThreadRunner:
     def _process(self, until: float, message: SourceMessage) -> Outcome:
         outcome = Outcome()
         while True:
-            # Counts of a try that failed stay, as they do where records go one by one.
+            # The counts of a failed try are kept, as they are when records go one by one.
             _counters.set(outcome.counts.named)
             if self._stop_signal.is_set or time.monotonic() > until:
                 outcome.is_due = False
@@ -101,7 +101,7 @@ class ThreadRunner:
 
 
 class EventLoopRunner:
-    """For segments that are awaited."""
+    """Runs segments that are awaited, in an event loop."""
 
     def __init__(
         self,
@@ -153,14 +153,14 @@ class EventLoopRunner:
                 await self._wait(delay)
 
     async def _wait(self, seconds: float) -> None:
-        """Sleep, unless there is a reason to yield before: the loop is not told, so it looks."""
+        """Sleep, at most until there is a reason to yield: no event wakes the loop then, so it polls."""
         until = time.monotonic() + seconds
         while not self._stop_signal.reason and (left := until - time.monotonic()) > 0:
             await asyncio.sleep(min(left, LOOK_SECONDS))
 
 
 def _forget_tries(retries: Retries, message: SourceMessage) -> None:
-    """Of a record that has passed: if its chunk comes to nothing, it is called again, and has all its tries."""
+    """Drop the tries of a record that has passed: if its chunk fails, it is processed again with all its tries."""
     if retries.tried:
         retries.forget(message.offset())
 
@@ -168,7 +168,7 @@ def _forget_tries(retries: Retries, message: SourceMessage) -> None:
 def _delay(
     outcome: Outcome, retries: Retries, message: SourceMessage, error: SegmentError, until: float
 ) -> float | None:
-    """How long to wait before the next try; None where there is none now, and the outcome says why."""
+    """Return the seconds before the next try; None if there is none now, with the reason in the outcome."""
     try:
         found = retries.fault_or_delay(message.offset(), error, outcome.counts, until)
     except RetryLaterError:

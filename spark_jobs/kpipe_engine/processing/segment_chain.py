@@ -1,4 +1,4 @@
-"""The user's code: found by import path, opened, run over each record, closed."""
+"""Finds the user's segments by import path, opens them, runs them over each record, and closes them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Process = Callable[[Record], Any]
 
 
 class SegmentChain:
-    """All segments of a pipeline, in order."""
+    """Segments of a pipeline, in order."""
 
     def __init__(self, paths: Sequence[str], context: SegmentContext, limit: Limit = NO_LIMIT) -> None:
         self._limit = limit
@@ -26,7 +26,7 @@ class SegmentChain:
         self._opened: list[tuple[str, Any]] = []
 
     def open(self) -> None:
-        """Import and open what is not open yet: a range without records opens nothing."""
+        """Import and open the segments that are not open yet: a range without records opens none."""
         for path in self._paths[len(self._steps) :]:
             found = find_segment(path, self._limit)
             if not inspect.isclass(found):
@@ -48,15 +48,15 @@ class SegmentChain:
 
     @property
     def steps(self) -> Sequence[tuple[str, Process]]:
-        """Import path and function of each segment that is open."""
+        """The import path and the function of each open segment."""
         return self._steps
 
     def count_into(self, counters: dict[str, int]) -> None:
-        """Where the context counts from now on: a chunk that comes to nothing takes its counts with it."""
+        """Make the context count into `counters` from now on: a chunk that fails takes its counts with it."""
         self._context.counters = counters
 
     def process(self, record: Record, first: int = 0) -> Sequence[Record]:
-        """The records that come out at the end: none when a segment filtered it."""
+        """Return the records that come out at the end: none if a segment filtered the record."""
         path = ""
         try:
             for step in self._steps[first:] if first else self._steps:
@@ -73,7 +73,7 @@ class SegmentChain:
         except (SegmentError, *NO_RECORDS_ERRORS):
             raise
         except BaseException as error:
-            # Libraries have errors of their own beside Exception, and one record must not end the process.
+            # Some libraries' errors are no subclasses of Exception, and one record must not end the process.
             raise SegmentError(path) from error
         return (record,)
 
@@ -90,7 +90,7 @@ class SegmentChain:
                 self._context.logger.exception("segment %r did not close", path)
 
     def _settle(self, result: Any) -> None:
-        """What `open` and `close` return is of no interest."""
+        """Ignore the result of `open` or `close`."""
 
 
 def as_records(result: Any) -> list[Record]:
@@ -102,7 +102,7 @@ def as_records(result: Any) -> list[Record]:
 
 
 def find_segment(path: str, limit: Limit = NO_LIMIT) -> Any:
-    """What an import path names, if it can be a segment."""
+    """Return the object at an import path; raise PartitionHaltedError if it cannot be a segment."""
     try:
         with limit.step(f"the import of segment {path!r}"):
             found: Any = pkgutil.resolve_name(path)

@@ -18,7 +18,7 @@ from kpipe_engine.writing.outputs import write_outputs
 
 
 class SequentialProcessor:
-    """Records go through the user's segments, one at a time and in order."""
+    """Takes records through the user's segments, one at a time and in order."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class SequentialProcessor:
             except RetryLaterError:
                 break
             except PartitionHaltedError:
-                # The record is not terminal: it counts where it passes.
+                # The record is not terminal: its counts are added when it passes.
                 named.clear()
                 named.update(counted)
                 raise

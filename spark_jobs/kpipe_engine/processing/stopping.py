@@ -10,7 +10,7 @@ from kpipe_engine.errors import KnownFaults, PartitionHaltedError
 
 
 class StoppedProcessor:
-    """Takes no record: a partition that has one stops."""
+    """Stops a partition that has records, and takes none of them."""
 
     def __init__(self, stop: PartitionHaltedError) -> None:
         self._stop = stop
@@ -21,13 +21,13 @@ class StoppedProcessor:
     def process(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
     ) -> int:
-        """Nothing gets here but what has no records."""
+        """Return 0: only a partition without records gets here."""
         return 0
 
     @property
     def waits(self) -> float:
-        """There is nothing to try."""
+        """Always 0: there is nothing to try."""
         return 0.0
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Release nothing."""

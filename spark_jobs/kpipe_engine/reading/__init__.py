@@ -1,1 +1,1 @@
-"""Reads ranges of the source topic, and what groups hold."""
+"""Reads ranges of the source topic, and the offsets that groups hold."""

@@ -1,4 +1,4 @@
-"""Where checkpoints have taken the group of a run, as a worker reads it."""
+"""Reads, for a worker, how far checkpoints have moved the group of a run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kpipe_engine.reading.held_offsets import held_offsets
 
 
 class Checkpoints:
-    """Those of some partitions of a plan, read once, when somebody asks first: most workers never do."""
+    """Checkpoints of some partitions of a plan, read once, at the first question: most workers never ask."""
 
     def __init__(self, settings: Settings, plan: Plan, partitions: Sequence[int]) -> None:
         self._settings, self._plan = settings, plan
         self._asked = [TopicPartition(plan.topic, partition) for partition in partitions]
 
     def reached(self, partition: int) -> Held | None:
-        """Where they have taken the group beyond the plan's start, if they have."""
+        """Return the position to which checkpoints have moved the group beyond the plan's start, if they have."""
         return self._reached.get(partition)
 
     @cached_property
@@ -36,7 +36,7 @@ class Checkpoints:
         return committed_beyond(self._plan, found)
 
     def _held(self, group: str) -> list[TopicPartition]:
-        # Without waiting for a checkpoint that is about to commit, or was killed over it.
+        # Uncommitted, to avoid a wait for a checkpoint that is about to commit, or was killed over it.
         consumer = reader_of({**self._settings, "isolation.level": "read_uncommitted"}, group)
         try:
             return held_offsets(consumer, group, self._asked, ANSWER_SECONDS)

@@ -1,4 +1,4 @@
-"""How much goes into one chunk: so many records, and what can be read in so many seconds."""
+"""Limits a chunk to a number of records, and to a number of seconds for reading them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kpipe_engine.stop_signal import StopSignal
 
 
 class Chunk:
-    """Fills up. It is full, too, once there is an order to yield."""
+    """Counts the records of a chunk until it is full. It is full, too, once there is a reason to yield."""
 
     def __init__(self, records: int, seconds: float, stop_signal: StopSignal, reads_once: bool = False) -> None:
         self._records, self._seconds, self._stop_signal = records, seconds, stop_signal
@@ -33,13 +33,15 @@ class Chunk:
         return min(self._records - self.handled, most)
 
     def until_after(self, messages: Sequence[Any]) -> float:
-        """When the chunk ends. The clock runs from the first record on: a chunk should not end empty because a
-        broker is slow."""
+        """Return the time when the chunk ends.
+
+        The clock runs from the first record on: a slow broker should not make the chunk end empty.
+        """
         if messages and self._until == math.inf:
             self._until = time.monotonic() + min(self._seconds, self._stop_signal.seconds_left)
         return self._until
 
     def add(self, handled: int, of: int) -> None:
-        """Records were handled; if some of what was read was not, nothing more fits."""
+        """Count handled records; if some of the records that were read are left, close the chunk."""
         self.handled += handled
         self._is_closed = handled < of or (self._reads_once and of > 0)

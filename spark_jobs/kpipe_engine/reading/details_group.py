@@ -1,4 +1,4 @@
-"""Where a worker stores what does not fit beside a stored offset."""
+"""Stores and reads the details of a worker that do not fit beside a stored offset."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpipe_engine.reading.held_offsets import held_offsets
 
 
 class DetailsGroup:
-    """A group beside the progress group of a slot. Few runs need it, so each call has a client of its own."""
+    """A group beside the progress group of a slot. Few runs need it, so each call opens a client of its own."""
 
     def __init__(self, settings: Settings, plan: Plan, slot: int) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class DetailsGroup:
                 raise ChunkFailedError(f"partition {answer.partition} could not be stored: {answer.error}")
 
     def metadata(self) -> object:
-        """As a transaction wants it."""
+        """Return the group's metadata in the form that a transaction needs."""
         consumer = reader_of(self._settings, self._group)
         try:
             return consumer.consumer_group_metadata()

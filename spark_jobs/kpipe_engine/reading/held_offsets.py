@@ -1,4 +1,4 @@
-"""Reads what a group holds, as a consumer that never joins it."""
+"""Reads the offsets of a group with a consumer that never joins it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kpipe_engine.errors import needing
 
 FIRST_WAIT_SECONDS = 0.5
 _NOT_FOUND_YET = (KafkaError._TIMED_OUT, KafkaError._WAIT_COORD)
-# A coordinator that has just come up, or moved, says so at once.
+# A coordinator that has just started, or moved, returns one of these at once.
 _MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -23,14 +23,14 @@ AGAIN_SECONDS = 0.1
 def held_offsets(
     consumer: Consumer, group: str, asked: Sequence[TopicPartition], seconds: float
 ) -> list[TopicPartition]:
-    """Read the offsets of the consumer's group; an error of a partition is raised as one of all.
+    """Read the offsets of the consumer's group; raise an error of one partition as an error of all.
 
-    A client that may not find the group's coordinator goes on asking, and says so only beside: it is asked for longer
-    and longer, and listened to in between. A coordinator that moves is asked again until it has settled.
+    A client that may not find the group's coordinator keeps asking, and reports that only as an event: each try waits
+    longer than the last, and events are read in between. A coordinator that moves is asked again until it has settled.
     """
     topic = asked[0].topic if asked else ""
-    # What comes beside may be a record where the consumer reads some: listened to, it is gone. Whoever reads is asked
-    # once: after a failure the consumer is a new one, and reads it again.
+    # If the consumer reads records, the event may be one of them, and is gone once it is taken. A consumer that reads
+    # is therefore asked once: after a failure, a new consumer reads the record again.
     reads = bool(consumer.assignment())
     until, wait = time.monotonic() + seconds, seconds if reads else FIRST_WAIT_SECONDS
     with needing(group=group, topic=topic):
@@ -45,7 +45,7 @@ def held_offsets(
                     continue
                 for event in consumer.consume(1, 0):
                     error = event.error()
-                    # That its log has ended says nothing of the group.
+                    # The end of a partition's log says nothing about the group.
                     if error is not None and error.code() != KafkaError._PARTITION_EOF:
                         raise KafkaException(error) from failure
                 if reads or failure.args[0].code() not in _NOT_FOUND_YET or wait >= left:

@@ -1,4 +1,4 @@
-"""What the client hands out, as far as the engine has to be careful with it."""
+"""Messages of the client, as far as the engine has to be careful with them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_headers(message: SourceMessage) -> Sequence[Header]:
 
 
 class BareMessage:
-    """A message whose headers are left alone: there is one among their names that is no UTF-8."""
+    """A message without its headers, because one of their names is invalid UTF-8."""
 
     __slots__ = ("_message",)
 

@@ -1,4 +1,4 @@
-"""Sees that a topic is still the one that was planned against, before what was read of it is stored."""
+"""Checks that a topic is still the planned one, before the progress of records read from it is stored."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 
 class PlannedTopic:
-    """A consumer goes on in a topic that was deleted and made anew, at the same offset, and says nothing of it.
+    """Finds out that a topic was deleted or re-created, by its id.
 
-    The id of a topic never comes back: where it is the planned one after records were read, they are of that topic.
+    A consumer silently resumes at the same offset in a re-created topic. The id of a topic never comes back: if it is
+    the planned one after records were read, they are of the planned topic.
     """
 
     def __init__(self, settings: Settings, plan: Plan) -> None:
@@ -29,9 +30,9 @@ class PlannedTopic:
         self._admin: AdminClient | None = None
 
     def check(self) -> None:
-        """Stop in front of records that may be those of another topic."""
+        """Stop the partition if the records that were read may be those of another topic."""
         until = time.monotonic() + GONE_SECONDS
-        # A broker that has just come up may have to hear of it yet.
+        # A broker that has just started may not know the topic yet.
         while (found := self._look()) is None and time.monotonic() < until:
             time.sleep(AGAIN_SECONDS)
         if found is None:
@@ -45,18 +46,18 @@ class PlannedTopic:
             )
 
     def close(self) -> None:
-        # An admin client has no close: nobody must hold it any longer.
+        # An admin client has no close method: it ends when the last reference to it is gone.
         self._admin = None
 
     def _look(self) -> str | None:
-        """The id, or None where there is no such topic."""
+        """Return the topic's id, or None if there is no such topic."""
         until = time.monotonic() + LOOK_SECONDS
         while True:
             try:
                 with needing(topic=self._name):
                     return self._ask()
             except (KafkaException, TimeoutError) as failure:
-                # A client that knows a broker of before sticks to it, also where it is gone.
+                # A client that knows an earlier broker keeps to it, even if that broker is gone.
                 self.close()
                 if isinstance(failure, KafkaException) and failure.args[0].code() in _NOT_THERE:
                     return None

@@ -1,4 +1,4 @@
-"""Reads one range of one partition, and knows by position when it has come to the end."""
+"""Reads one range of one partition, and detects the end of the range by position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STALL_SECONDS = 120.0
 
 
 class RangeReader:
-    """Reads one range after another. `next_offset` is the offset after the last record given out, holes passed over."""
+    """Reads one range after another. `next_offset` is the offset after the last record returned, holes passed over."""
 
     def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
         self._settings = consumer_settings(settings, plan, planned.slot)
@@ -40,9 +40,9 @@ class RangeReader:
         self._lost = 0
         self._stop: PartitionHaltedError | None = None
         self.is_alone = False
-        """Whether nothing is fetched but what is read next."""
+        """Tells whether the reader fetches only the records that are read next."""
         self.unreadable: dict[int, Fault] = {}
-        """Of what was read last, by offset."""
+        """Faults of the records that were read last, by offset."""
 
     def _open(self) -> None:
         self._consumer = Consumer(self._settings)
@@ -57,16 +57,16 @@ class RangeReader:
         return self.next_offset >= self._end
 
     def start_at(self, planned: PartitionRange, next_offset: int, skips: Iterable[Sequence[int]] = ()) -> None:
-        """Read on from an offset, and leave out the spans that are done already."""
+        """Start to read a range at an offset, and leave out the spans that are done already."""
         first, self.range = self.range is None, planned
         self._partition, self._end = planned.partition, planned.end
         self._skips = sorted((first, after) for first, after in skips if after > next_offset and first < planned.end)
         self._lost = 0
         self._go_to(self._after_skips(next_offset))
         if first:
-            # Asked for by name, the partition's leader is known before it is needed. Otherwise the client often
-            # waits for its own look around, which comes once a second. And a leader that has lost records since the
-            # plan is found out only by a client that has not known it before.
+            # After a request that names the topic, the client knows the partition's leader before it needs the
+            # leader. Otherwise the client often waits for its own request, which it sends once a second. Also, only
+            # a client that is new to a leader finds out that the leader has lost records since the plan.
             self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
 
     def _go_to(self, next_offset: int) -> None:
@@ -81,23 +81,23 @@ class RangeReader:
         self._consumer.assign([] if self.is_alone else [place])
 
     def fetch_alone(self, is_alone: bool) -> None:
-        """Fetch ahead no more, or again."""
+        """Stop fetching ahead, or start it again."""
         if is_alone != self.is_alone:
             self.is_alone = is_alone
             self.forget()
 
     def forget(self) -> None:
-        """What is read next is said anew."""
+        """Forget the range: `start_at` has to name the next one."""
         self.range = None
 
     def renew(self) -> None:
-        """Start over with a new consumer. After a broker stood still, the old one may never find its group again."""
+        """Start over with a new consumer. After a broker's standstill, the old one may never find its group again."""
         self.close()
         self._open()
         self.forget()
 
     def commit(self, positions: list[TopicPartition], seconds: float) -> list[TopicPartition]:
-        """Store offsets in the group, and say of each how that went."""
+        """Commit offsets to the group, and return the result for each."""
         consumer = self._consumer
 
         def commit() -> list[TopicPartition]:
@@ -114,7 +114,7 @@ class RangeReader:
             self._consumer.resume([TopicPartition(self._topic, self._partition)])
 
     def read(self, most: int) -> list[SourceMessage]:
-        """Records of the range, in order; none when there is nothing right now or the range has ended."""
+        """Return records of the range, in order; none if there are none right now or the range has ended."""
         if self._given_back:
             messages, self._given_back = self._given_back, []
             self.next_offset = self._beyond
@@ -143,7 +143,7 @@ class RangeReader:
         return fetch_alone(self._settings, self._place, most)
 
     def _read_headers(self, messages: list[SourceMessage]) -> None:
-        """What cannot be read is put aside: asked again, the client gives out what crashes the process."""
+        """Put unreadable headers aside: at a second request, the client returns something that crashes the process."""
         self.unreadable = {}
         rest = iter(messages)
         while True:
@@ -169,15 +169,15 @@ class RangeReader:
         return next_offset
 
     def give_back(self, messages: list[SourceMessage]) -> None:
-        """Records that were read and not handled: they are read again, next."""
+        """Take back records that were read but not handled; `read` returns them next."""
         if messages:
-            # What follows them may have been looked at already: that the range ends there is said only once.
+            # The client may have reported already that the range ends after them, and does so only once.
             self._beyond = self.next_offset
             self._given_back = messages
             self.next_offset = messages[0].offset()
 
     def take_lost(self) -> int:
-        """Records that were passed over since the last call, because they had left the topic."""
+        """Return how many records were lost since the last call: they had left the topic, or were in a broken batch."""
         lost, self._lost = self._lost, 0
         return lost
 
@@ -188,20 +188,20 @@ class RangeReader:
         for event in events:
             error = cast("KafkaError", event.error())
             if error.code() == KafkaError._PARTITION_EOF:
-                # Nothing below the event's offset is left: markers and compacted records end a range too.
+                # All below the event's offset is read: markers and compacted records can end a range, too.
                 if (event.offset() or 0) >= self._end:
                     self.next_offset = self._end
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 try:
                     self._pass_over_lost(error)
                 except PartitionHaltedError as stop:
-                    # It is said once. What was read before it comes first: nobody can read that again.
+                    # The client reports this once. The records read before come first: they cannot be read again.
                     if not has_messages:
                         raise
                     self._stop = stop
                     return
             elif error.code() == KafkaError._BAD_COMPRESSION:
-                # It is said again and again. What lies before the batch comes first.
+                # The client reports this again and again. The records before the batch come first.
                 if not has_messages:
                     self._pass_over_batch(event.offset() or 0, error)
                     return
@@ -224,7 +224,10 @@ class RangeReader:
             )
 
     def _pass_over_batch(self, first: int, error: KafkaError) -> None:
-        """The client reads nothing of a batch that it cannot decompress, or that would take too much memory."""
+        """Pass over a batch that the client cannot decompress, or that would take too much memory.
+
+        Stop the partition unless the pipeline skips lost records.
+        """
         self._stop_unless_skipped(
             f"the batch at offset {first} cannot be decompressed ({error.str()}): either it is broken, or it inflates "
             "to more than receive.message.max.bytes; raise that in the extra of the source's connection, or set "
@@ -236,7 +239,7 @@ class RangeReader:
         self._go_to(after)
 
     def _after_batch(self, first: int, inside: int) -> int:
-        """Nobody says how many records are in it: the first offset at which it is not what a reader gets."""
+        """Find the first offset behind the batch, by reads: the client does not report how many records are in it."""
         step = 1
         while (outside := min(inside + step, self._end)) < self._end and self._is_in_batch(first, outside):
             inside, step = outside, step * 2

@@ -1,4 +1,4 @@
-"""Which dead letters have been redriven: read before the first one, written with each."""
+"""The ledger of redriven dead letters: a worker reads it before the first letter, and writes to it with each."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ READ_RECORDS = 10_000
 class Ledger:
     """The ledger topic, as a worker reads and writes it.
 
-    Only the worker of a partition of the dead letters writes to that partition of the ledger. It reads all of them:
-    another letter of a record may lie in any, and have been redriven before. What other workers of the same run are
-    about to redrive is no entry yet: of a record's letters, the one in the lowest partition goes back, so a worker
-    looks at the letters in partitions below its own.
+    Only the worker of a partition of the dead letters writes to that partition of the ledger. It reads all partitions:
+    another letter of a record may lie in any of them, and have been redriven before. The letters that other workers of
+    the same run are about to redrive have no entry yet. Of a record's letters, the one in the lowest partition goes
+    back, so a worker also looks at the letters in partitions below its own.
     """
 
     def __init__(
@@ -49,8 +49,11 @@ class Ledger:
         self._decisions: Decisions | None = None
 
     def decisions(self) -> Decisions:
-        """Made anew under each producer: the last one may have been fenced off by another redrive, and what that did
-        meanwhile is complete only when our producer has fenced it in turn."""
+        """Return the decisions, read again under each new producer.
+
+        Another redrive may have fenced the last producer. Its entries are complete only when our new producer has
+        fenced it in turn.
+        """
         if self._decisions is None or self._read_under is not self._delivery.acks:
             self._decisions = Decisions(self._redrive, self._redriven())
             self._note_rivals(self._decisions)
@@ -84,17 +87,17 @@ class Ledger:
         below = [each for each in others if each.partition < max(self._own)]
         if self._redrive.each_letter or not below:
             return
-        # Those that have left the topic meanwhile go back nowhere.
+        # Letters that have left the topic meanwhile are redriven by no worker.
         for message in self._read(KafkaSource(self._plan.topic, on_data_loss="skip"), below):
             try:
                 letter = read_dead_letter(message.key(), message.value(), read_headers(message))
             except OtherVersionError:
-                # Its own worker stops in front of it.
+                # The worker of its partition stops in front of it.
                 continue
             decisions.note_rival(letter, Place(message.partition(), message.offset()), message.timestamp()[1])
 
     def _read(self, declared: KafkaSource, ranges: Iterable[PartitionRange] | None) -> Iterator[SourceMessage]:
-        """Committed messages of these ranges, or of the whole topic, partition by partition."""
+        """Yield the committed messages of these ranges, or of the whole topic, partition by partition."""
         plan = replace(self._plan, topic=declared.topic, isolation_level="read_committed", ranges=())
         source = RangeReader(self._settings, declared, plan, PartitionRange(min(self._own), 0, 0, None))
         try:
@@ -107,7 +110,7 @@ class Ledger:
 
 
 def _extents(consumer: Consumer, topic: str) -> Iterator[PartitionRange]:
-    # As in the source: the partitions' leaders are known before they are asked.
+    # As in the source: the client knows the partitions' leaders before it asks them.
     for partition in consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions:
         first, after_last = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_SECONDS)
         yield PartitionRange(partition, first, after_last, None)

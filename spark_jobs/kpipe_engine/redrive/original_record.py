@@ -17,7 +17,7 @@ from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, Destination
 
 
 class OriginalRecord:
-    """Its own key, value, headers and timestamp. Its offset is the dead letter's, by which the engine knows it."""
+    """Has the record's own key, value, headers and timestamp, and its letter's offset, by which the engine knows it."""
 
     __slots__ = ("_headers", "_letter", "_partition", "original")
 
@@ -65,7 +65,7 @@ def choose_restore(pipeline: KafkaPipeline, target: RedriveTarget) -> Restore:
 
 
 def back_to_source(pipeline: KafkaPipeline, delivery: Delivery) -> Destination:
-    """The source topic as a destination: each record where it was, or where its key belongs."""
+    """Return the source topic as a destination: each record goes to its old partition, or to the one of its key."""
     declared = pipeline.destination
     topic = KafkaDestination(
         pipeline.source.topic, keep_partition=True, partitioner=declared.partitioner, compression=declared.compression
@@ -74,7 +74,7 @@ def back_to_source(pipeline: KafkaPipeline, delivery: Delivery) -> Destination:
 
 
 def _for_source(topic: str, original: SourceMessage, letter: DeadLetter) -> OriginalRecord:
-    """Behind its own headers stands what lets a later fault count this one, and remember the first."""
+    """Restore a record with its own headers, and those that let a later fault count this one and name the first."""
     home = home_of(letter, topic)
     told = redrive_headers(replace(letter, first=letter.first_fault))
     return OriginalRecord(
@@ -83,7 +83,7 @@ def _for_source(topic: str, original: SourceMessage, letter: DeadLetter) -> Orig
 
 
 def _for_output(kept_topic: str | None, original: SourceMessage, letter: DeadLetter) -> OriginalRecord:
-    """`kept_topic` is the source topic where outputs keep their record's partition."""
+    """Restore a record for the output; `kept_topic` is the source topic if outputs keep their record's partition."""
     home = home_of(letter, kept_topic) if kept_topic is not None else None
     return OriginalRecord(
         original, letter, original.partition() if home is None else home, headers=list(letter.headers)

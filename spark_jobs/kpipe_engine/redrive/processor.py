@@ -1,4 +1,4 @@
-"""Dead letters back to where their records belong, each once, whoever presses the button how often."""
+"""Puts the records of dead letters back, each once, however often users start the redrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kpipe_engine.writing.destination import produce
 
 
 class _Decided(NamedTuple):
-    """A dead letter, what becomes of it, and if it is redriven the record inside."""
+    """A dead letter, its outcome and, if it is redriven, the record inside."""
 
     message: SourceMessage
     outcome: Outcome
@@ -34,9 +34,9 @@ class _Decided(NamedTuple):
 
 
 class RedriveProcessor:
-    """Takes dead letters, and gives the records inside to the handler of a pipeline, or of the source topic.
+    """Takes dead letters, and gives the records inside to the processor of a pipeline, or of the source topic.
 
-    Whatever becomes of such a record, its letter is done, and gets its entry in the ledger with the same transaction.
+    Whatever the outcome of such a record, its letter is done, and gets its ledger entry in the same transaction.
     """
 
     def __init__(self, job: Job, redrive: Redrive, inner: RecordProcessor, ledger: Ledger, delivery: Delivery) -> None:
@@ -48,7 +48,7 @@ class RedriveProcessor:
         self._written_topics = written_topics(job.pipeline, redrive)
 
     def open(self) -> None:
-        """Also read the ledger: no letter is in hand yet."""
+        """Open the inner processor, and read the ledger before any letter is in hand."""
         self._inner.open()
         self._ledger.decisions()
 
@@ -84,7 +84,7 @@ class RedriveProcessor:
         self._inner.close()
 
     def _decide(self, messages: Sequence[SourceMessage]) -> tuple[list[_Decided], PartitionHaltedError | None]:
-        """About all of them, or those in front of one that another version of kpipe has to read."""
+        """Decide about all messages, or about those in front of one that only another version of kpipe can read."""
         decided: list[_Decided] = []
         if not messages:
             return decided, None
@@ -101,7 +101,7 @@ class RedriveProcessor:
         return decided, None
 
     def _pass(self, stretch: Sequence[_Decided], counts: Counts, known_faults: KnownFaults, until: float) -> int:
-        """How many of the letters are done, in order: those to be redriven, and those between them that are not."""
+        """Redrive the chosen letters of a stretch, and return how many of all its letters are done, in order."""
         chosen = [each for each in stretch if each.restored]
         stopped: PartitionHaltedError | None = None
         try:
@@ -112,7 +112,7 @@ class RedriveProcessor:
             stopped, taken = stop, sum(each.message.offset() < stop.next_offset for each in chosen)
         done = stretch if taken == len(chosen) else stretch[: stretch.index(chosen[taken])]
         for each in chosen[:taken]:
-            # Its outputs are on their way already: only a new try leaves them out.
+            # Its outputs are on their way already: only a new try of the chunk leaves them out.
             self._enter(each, "redriven")
         _count(done, counts)
         if stopped is not None:
@@ -122,7 +122,7 @@ class RedriveProcessor:
     def _give(self, chosen: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float) -> int:
         if not chosen:
             return 0
-        # What segments count is limited in number: ours is not among it.
+        # The number of counters that segments may have is limited: the redrive's own are not among them.
         ours = {name: counts.named.pop(name) for name in COUNTERS.values() if name in counts.named}
         try:
             return self._inner.process(chosen, counts, known_faults, until)
@@ -154,7 +154,7 @@ class RedriveProcessor:
             raise _refusal(message, error) from error
 
     def _first_stuck(self, messages: Sequence[SourceMessage], known_faults: KnownFaults) -> int | None:
-        """The position of a letter for which something was refused that it cannot do without."""
+        """Return the position of the first letter for which a necessary write failed, or None."""
         for position, message in enumerate(messages):
             fault = known_faults.get(message.offset())
             if fault is not None and fault.kind == "dead_letter":
@@ -175,7 +175,7 @@ def _refusal(message: SourceMessage, error: UnwritableRecordError) -> ChunkFaile
 
 
 def _count(done: Iterable[_Decided], counts: Counts) -> None:
-    """The inner handler has counted what was given to it: to the books, the others are filtered."""
+    """Count the letters by outcome; those that the inner processor was not given count as read and filtered."""
     for each in done:
         counter = COUNTERS[each.outcome]
         counts.named[counter] = counts.named.get(counter, 0) + 1

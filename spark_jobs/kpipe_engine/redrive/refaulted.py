@@ -1,4 +1,4 @@
-"""Dead letters of records that came out of dead letters."""
+"""Writes the dead letters of records that came out of dead letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kpipe_engine.redrive.original_record import OriginalRecord
 
 
 class RefaultedDeadLetters:
-    """Gives up the dead letter that a restored record came in: it knows how often that has happened before."""
+    """Takes, for a restored record, the dead letter that it came in, which has the number of earlier attempts."""
 
     def __init__(self, letters: DeadLetters) -> None:
         self._letters = letters

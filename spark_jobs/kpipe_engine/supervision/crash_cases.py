@@ -1,4 +1,4 @@
-"""Pure: what follows from the deaths of a worker for the one after it."""
+"""Pure: derives the precautions of a worker from the deaths of those before it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError
 from kpipe_engine.supervision.task_layout import Block
 
 SHRINK = 32
-"""After each death, chunks have so many times fewer records than what the worker died over."""
+"""Factor by which the chunks after a death are smaller than the one that the worker died over."""
 MOST_DEATHS = 10
-"""From the first chunk to a record that dies in a chunk of its own twice it takes no more than eight, whatever the
-size."""
+"""Limit of deaths. From a first chunk of any size to a record that kills two workers in a chunk of its own, it takes at
+most eight."""
 MOST_DEATHS_OVER_NOTHING = 3
 _LAST_CALL_FIRST = "(most recent call first):"
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """In which way a worker has died."""
+    """The way in which a worker has died."""
 
     kind: FaultKind
     message: str
@@ -38,17 +38,17 @@ class Death:
 class Case:
     """A block and the workers that died over it.
 
-    The first death says which records were being handled; they are redone in smaller chunks, and what dies over a
-    chunk says which ones to look at next. A record that makes two workers in a row die in a chunk of its own is found,
-    and is a fault like any other. A death may follow its record late, or come of no record
-    at all, but of load: then everything since the stored offset is suspected, and the number of tries is limited.
+    The first death shows which records were being handled. They are redone in smaller chunks, and a death over one of
+    those shows which records to look at next. A record that makes two workers in a row die in a chunk of its own is
+    found, and is a fault like any other. A death may also follow its record late, or come of load rather than of a
+    record: then everything since the stored offset is suspected, and the number of tries is limited.
     """
 
     def __init__(self, block: Block, component: str, memory_mb: int | None) -> None:
         self.block = block
         self.care = Precautions()
         self.is_done = False
-        """What the block has come to is known; its worker has only to close."""
+        """Tells whether the result of the block is known; its worker then only has to close."""
         self._component = component
         self._memory_mb = memory_mb
         self._read: Reading | None = None
@@ -56,10 +56,10 @@ class Case:
         self._deaths = self._deaths_over_nothing = 0
 
     def note_death(self, death: Death, at: At | Reading | None, was_at_ease: bool) -> str:
-        """What the next worker has to heed, in `care`, and in words.
+        """Put the precautions of the next worker into `care`, and return them in words.
 
-        :param at: what the segments were given last, or where the worker was reading with nothing in hand
-        :param was_at_ease: whether the worker had got over what those before it died of
+        :param at: the records that the segments received last, or the read that the worker was at with none in hand
+        :param was_at_ease: whether the worker was past the records that those before it died over
         """
         self.care = replace(self.care, follows_death=True)
         if at is None:
@@ -68,12 +68,12 @@ class Case:
             return self._note_death_in_read(death, at)
         self._read, is_of_read = None, self._read is not None
         self._deaths = 1 if was_at_ease else self._deaths + 1
-        # Of what was being fetched, no record has been in hand yet.
+        # A suspicion that comes of a read is dropped: none of its records was in hand yet.
         self.care, found = self._next(at, death, None if is_of_read else self.care.suspicion)
         return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
 
     def note_hang(self, death: Death) -> str:
-        """Of user code that was at no record: the next worker would come to the same, and stops where it stands."""
+        """Stop the block over user code that hung outside of any record: it would make the next worker hang, too."""
         reason = f"the worker {death.message}; mend it or what it needs, then run again"
         self._stop(reason, *(planned.partition for planned in self.block))
         return f"partitions {self.partitions}: {reason}"
@@ -83,9 +83,9 @@ class Case:
         return ", ".join(str(planned.partition) for planned in self.block)
 
     def give_up(self, at: At | None, stored_at: float, overdue: float) -> str:
-        """After the deadline, all that is left to the next worker is to say so.
+        """After the deadline, leave the next worker only to store the reason, and return that.
 
-        :param stored_at: when something was stored last, in seconds since 1970
+        :param stored_at: time of the last store, in seconds since 1970
         :param overdue: seconds since the deadline
         """
         since = datetime.fromtimestamp(stored_at, timezone.utc).isoformat(timespec="seconds")
@@ -99,7 +99,7 @@ class Case:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether all has been said to the worker that can be said."""
+        """Tell whether the worker only has to give up all of its partitions."""
         if self.is_done:
             return False
         return self.care.yields is not None or all(planned.partition in self.care.stops for planned in self.block)
@@ -134,7 +134,7 @@ class Case:
         return reason
 
     def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Precautions, str]:
-        """The narrowest suspicion that this death gives rise to, and what that means."""
+        """Return precautions with the narrowest suspicion that this death allows, and describe them."""
         care, is_found = self.care, self._is_found(at, death)
         if before is None or not before.covers(at):
             suspicion = Suspicion(at.partition, at.first, at.after, _fewer(at.read))
@@ -153,10 +153,10 @@ class Case:
         return replace(care, suspicion=suspicion), f"they are redone, {suspicion.records} in a chunk"
 
     def _is_found(self, at: At, death: Death) -> bool:
-        """Whether the record was alone in its chunk, and has not been so for the first time.
+        """Tell whether the record was alone in its chunk twice in a row, or once if a time limit was exceeded.
 
-        Whatever ends workers again and again, such as memory that leaks or that a container lacks, ends some over a
-        chunk of one record, too, but hardly two over the same one. Only a limit that was exceeded has no other cause.
+        A general cause of deaths, such as memory that leaks or that a container lacks, ends some workers over a chunk
+        of one record, too, but hardly two over the same record. Only an exceeded time limit has no other cause.
         """
         before, self._alone = self._alone, (at.partition, at.first) if at.in_chunk == 1 else None
         return self._alone is not None and (death.kind == "timeout" or self._alone == before)
@@ -181,8 +181,10 @@ class Case:
 
 
 def _up_to_the_engine(trace: str) -> str:
-    """What a process says as it crashes begins with the last call; how the engine came to call a segment says
-    nothing."""
+    """Cut a crash trace off at the engine's frames: the way in which the engine called a segment explains nothing.
+
+    A crash trace begins with the last call.
+    """
     kept, is_engine = [], False
     for line in trace.splitlines(keepends=True):
         is_engine = line.startswith(" ") and (is_engine or (_LAST_CALL_FIRST in trace and "kpipe_engine" in line))

@@ -1,4 +1,4 @@
-"""Waits for the executors of a cluster, which come one by one after the driver is up."""
+"""Waits for the executors of a cluster, which start one by one after the driver is up."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ LOOK_SECONDS = 0.1
 
 
 def wait_for_executors(count: Callable[[], int], wanted: int, seconds: float) -> None:
-    """Wait until so many are there, but no longer than `seconds`.
+    """Wait until `wanted` executors are there, but at most `seconds`.
 
-    Where nobody has said how many there will be (0), the last is the one that none follows for a while.
+    If their number is not configured (0), the last is the one that no other follows for a while.
     """
     found, now = 0, time.monotonic()
     since, end = now, now + seconds

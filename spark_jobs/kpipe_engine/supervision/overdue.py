@@ -1,4 +1,4 @@
-"""Ends a driver whose job does not come to its end in time."""
+"""Ends a driver whose job does not end in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OVERDUE = 4
 
 
 def end_when_overdue(job: Job) -> None:
-    """Workers that yield, or are ended by their supervisors, let the job end long before."""
+    """End the driver once its job is overdue. Workers that yield, or that supervisors end, end the job long before."""
     if job.deadline is not None:
         timer = threading.Timer(job.overdue_after(DRIVER_GRACES) - time.time(), _end, [job])
         timer.daemon = True
@@ -33,5 +33,5 @@ def _end(job: Job) -> None:
         ", ..." if len(job.plan.pending) > 20 else "",
     )
     sys.stdout.flush()
-    # Spark's own end would wait for the tasks.
+    # A regular exit of Spark would wait for the tasks.
     os._exit(OVERDUE)

@@ -1,4 +1,4 @@
-"""Tells a cluster at which nobody answers from one of whose brokers some do."""
+"""Distinguishes a cluster at which no broker answers from one at which some do."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ ASK_SECONDS = 10.0
 
 
 def silent_clusters(kafka: KafkaSettings) -> list[str]:
-    """Ask those that a job reads and writes with new clients, as its next worker would, and name those that are silent.
+    """Return the addresses of a job's clusters that do not answer new clients, such as its next worker would open.
 
-    A broker that is gone takes its partitions with it, and no others.
+    A broker that is gone takes only its own partitions with it.
     """
     clusters = {_address(each): each for each in (kafka.source, kafka.destination)}
     return [address for address, settings in clusters.items() if not _answers(settings)]

@@ -1,4 +1,4 @@
-"""One Spark task: the blocks of partitions that it was given, one after another or several at once."""
+"""Runs one Spark task: its blocks of partitions, one after another or several at once."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from kpipe_engine.supervision.supervisor import Supervisor
 from kpipe_engine.supervision.task_layout import Task
 from kpipe_engine.wiring import build_worker
 
-# Spark uses its Python workers again: what a task leaves behind serves the next one of the same job.
+# Spark reuses its Python workers: the supervisor that a task leaves behind serves the next task of the same job.
 _supervisors: dict[tuple[str, str, int], Supervisor] = {}
 
 
 def run_task(packed: str, settings: str, task: Task, number: int) -> Iterator[dict[str, Any]]:
-    """Runs in a Python worker of Spark's, which must outlive whatever a record does: see the supervisor."""
+    """Run a task in one of Spark's Python workers, which must survive any record: see the supervisor."""
     _tell_the_log()
     return _supervisor(packed, settings, task.at_once).run(task, number)
 
@@ -41,12 +41,12 @@ def _supervisor(packed: str, settings: str, at_once: int) -> Supervisor:
 
 
 def claim_what_is_cut(packed: str, settings: str) -> None:
-    """Put our lease on each partition that is cut, before any of its pieces is begun: they all rely on it."""
-    # What happens to a piece is told by the task that works on it.
+    """Store our lease on each partition that is cut, before any of its pieces begins: all of them rely on it."""
+    # The task that works on a piece emits its events.
     job, kafka = without_events(Job.from_json(unpack(packed))), KafkaSettings.from_json(unpack(settings))
     for planned in job.plan.pending:
         if planned.cuts:
-            # Without the segments: an import that hangs or ends its process would do so to the driver, and to the job.
+            # Segments are not imported: an import that hangs or ends its process would hit the driver and the job.
             care = Precautions(stops={planned.partition: "it is only taken on"})
             worker = build_worker(job, kafka, planned.pieces[:1], StopSignal(), care=care)
             try:
@@ -60,7 +60,7 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
 
 
 def _shared(kafka: KafkaSettings, at_once: int) -> KafkaSettings:
-    """Workers of one task share the memory that one of them may take for its queues."""
+    """Divide the memory that one worker may take for its queues among the workers of a task."""
     if at_once == 1:
         return kafka
     share = str(QUEUE_KBYTES // at_once)
@@ -72,7 +72,7 @@ def _shared(kafka: KafkaSettings, at_once: int) -> KafkaSettings:
 
 
 def _tell_the_log() -> None:
-    """Spark leaves the logging of its Python workers as it comes: what is below a warning would be gone."""
+    """Configure the log: Spark does not do so in its Python workers, and all lines below a warning would be lost."""
     log = logging.getLogger("kpipe")
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)

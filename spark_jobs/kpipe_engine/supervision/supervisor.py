@@ -1,4 +1,4 @@
-"""Runs partition workers in processes of their own, and starts the next one where one has died."""
+"""Runs partition workers in processes of their own, and starts the next one when one has died."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from kpipe_engine.supervision.worker_process import CLOSED, TELL_WHERE, serve
 
 log = logging.getLogger("kpipe")
 
-# A process that user code has forked may keep the pipe of a worker open that has died.
+# A process that user code has forked may keep the pipe of a dead worker open.
 LOOK_SECONDS = 1.0
-# So long a segment may take to give up that was interrupted at its limit.
+# A segment that was interrupted at its limit may take this long to give up.
 INTERRUPT_SECONDS = 1.0
 TELL_SECONDS = 1.0
-# So many blocks in a row find out that nobody answers, each in its own time: the others need not.
+# This many blocks in a row wait in vain for a broker's answer, each for its own time: the others need not.
 MOST_UNANSWERED = 2
 
 
 class Answer(NamedTuple):
-    """What became of a block, and the clusters at which nobody answers any more, if that has ended it."""
+    """The result of a block, and the clusters at which no broker answers any more, if that has ended the block."""
 
     done: list[dict[str, Any]]
     silent: list[str]
 
 
 class WorkerProcess:
-    """A process for one block after another."""
+    """A process that works on one block after another."""
 
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
         self.whereabouts = WorkerPosition()
@@ -54,7 +54,7 @@ class WorkerProcess:
         self._status: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
-        # What is there by now stays as it is: a child that looked through it for garbage would copy all of it.
+        # The objects of this moment are frozen: a child that looked through them for garbage would copy all of them.
         gc.freeze()
         supervisor = os.getpid()
         self._pid = os.fork()
@@ -70,7 +70,7 @@ class WorkerProcess:
             self.pipe.send((block, number, care))
 
     def ask(self) -> list[str]:
-        """Have it ask for the clusters at which nobody answers; none if it dies over that."""
+        """Have the process name the clusters at which no broker answers; none if it dies over that."""
         with contextlib.suppress(BrokenPipeError):
             self.pipe.send(None)
         while not self.pipe.poll(LOOK_SECONDS) and not self.has_died:
@@ -86,9 +86,9 @@ class WorkerProcess:
         return self._status is not None
 
     def said(self) -> bytes | None:
-        """What became of the block, or that it has closed; None if the process has died."""
+        """Return the result of the block, or CLOSED; None if the process has died."""
         try:
-            # Where another process holds it open, the pipe of a worker that has died is silent, and has no end.
+            # If another process holds it open, the pipe of a dead worker is silent, and has no end.
             if self.pipe.poll():
                 return self.pipe.recv_bytes()
         except (EOFError, OSError):
@@ -97,7 +97,7 @@ class WorkerProcess:
         return None
 
     def end(self) -> None:
-        """Kill it, unless it has died by itself, and leave nothing of it. One that has ended stays as it is."""
+        """Kill the process unless it has died, keep its trace, and close its files. A second call does nothing."""
         if self._trace.closed:
             return
         if not self.has_died:
@@ -105,13 +105,13 @@ class WorkerProcess:
                 os.kill(self._pid, signal.SIGKILL)
             _, self._status = os.waitpid(self._pid, 0)
         self.pipe.close()
-        # Shared with a process that may have left it anywhere.
+        # The position is shared with the process, which may have left it anywhere.
         self._trace.seek(0)
         self.trace = self._trace.read().decode(errors="replace")
         self._trace.close()
 
     def end_where_it_is(self) -> None:
-        """Kill it when it has written down where that is."""
+        """Kill the process after it has written down where its threads are."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, TELL_WHERE)
         written, until = 0, time.monotonic() + TELL_SECONDS
@@ -134,8 +134,10 @@ _MEANINGS = {"SIGKILL": ", as the kernel does where memory runs out,"}
 
 
 class Supervisor:
-    """Of one Python worker of Spark's: it opens no Kafka client and imports no user code, so that it can fork at any
-    time, and nothing that user code does can end it. Processes that have nothing to do wait for the next task.
+    """Starts and watches the worker processes of one of Spark's Python workers.
+
+    It opens no Kafka client and imports no user code. So it can fork at any time, and survives anything that user code
+    does. Idle processes wait for the next task.
     """
 
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
@@ -181,7 +183,7 @@ class Supervisor:
             return
         child = self._free_child()
         silent = child.ask()
-        # One that has died over the question is thrown away by whoever wants to give it a block.
+        # If the child has died over the question, `_free_child` discards it.
         self._idle.append(child)
         if not silent:
             self._note_silence(silent)
@@ -191,7 +193,7 @@ class Supervisor:
         self._silent = ", ".join(clusters)
 
     def _leave_untried(self, waiting: deque[Case]) -> Iterator[dict[str, Any]]:
-        """End what is left: it would only wait for the same cluster again."""
+        """End the blocks that are left: they would only wait for the same cluster again."""
         reason = (
             f"not tried: {MOST_UNANSWERED} workers in a row have ended because nobody answers at {self._silent}; see "
             "that the brokers run and that workers can reach them, then run again"
@@ -203,7 +205,7 @@ class Supervisor:
                 yield replace(PartitionProgress.not_started(planned), reason=reason, ended="stopped").to_json()
 
     def close(self) -> None:
-        """Let no process wait any more."""
+        """End the idle processes."""
         while self._idle:
             self._idle.pop().end()
 
@@ -218,7 +220,7 @@ class Supervisor:
         return self._idle.pop() if self._idle else WorkerProcess(self._job, self._kafka)
 
     def _end_if_late(self, case: Case, child: WorkerProcess) -> bool:
-        # Before it is disturbed: the signal may wake it up.
+        # These are read before the signal, which may wake the worker up.
         at, step, hung = child.whereabouts.at, child.whereabouts.step, self._hung(child.whereabouts)
         overdue = time.time() - self._job.overdue_after(0)
         is_overdue = time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))
@@ -237,7 +239,7 @@ class Supervisor:
         return True
 
     def _hung(self, whereabouts: WorkerPosition) -> str | None:
-        """What has taken too long, if something has."""
+        """Describe the user code that has taken too long, if any has."""
         limit, step = self._job.pipeline.segment_timeout, whereabouts.step
         if limit is None:
             return None
@@ -264,13 +266,13 @@ class Supervisor:
 
 
 def _heard(at_work: dict[Connection, tuple[WorkerProcess, Case]]) -> list[Connection]:
-    """Those that have answered, or died."""
+    """Return the pipes of the workers that have answered, or died."""
     heard = [each for each in wait(list(at_work), LOOK_SECONDS) if isinstance(each, Connection)]
     return heard or [pipe for pipe, (child, _) in at_work.items() if child.has_died]
 
 
 def _give_back(at_work: dict[Connection, tuple[WorkerProcess, Case]], pipe: Connection, waiting: deque[Case]) -> None:
-    """What a worker that has ended was at, if something is left of it."""
+    """Queue a case again after its worker has ended, unless its result is known."""
     _, case = at_work.pop(pipe)
     if not case.is_done:
         waiting.appendleft(case)

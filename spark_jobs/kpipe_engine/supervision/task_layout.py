@@ -1,4 +1,4 @@
-"""Pure: which Spark tasks work on which blocks of partitions."""
+"""Pure: assigns blocks of partitions to Spark tasks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from airflow_provider_kpipe.contract.plan import Plan
 
 Block = tuple[PartitionRange, ...]
 
-# Each has clients of its own, with threads and queues.
+# Each block at work has clients of its own, with threads and queues.
 MOST_AT_ONCE_IN_A_TASK = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Blocks for one Spark task, of which so many are worked on at once."""
+    """Blocks for one Spark task, and how many of them it works on at once."""
 
     blocks: tuple[Block, ...]
     at_once: int = 1
@@ -26,14 +26,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskLayout:
-    """Tasks in the order in which they start, and how many of them may run at a time: None is as many as fit."""
+    """Tasks in the order in which they start, and how many of them may run at a time: None means as many as fit."""
 
     tasks: tuple[Task, ...]
     at_once: int | None = None
 
 
 def assign_tasks(plan: Plan, scaling: PartitionScaling, cores: int) -> TaskLayout:
-    """`cores` is how many tasks the cluster runs at a time; it matters where partitions are interleaved."""
+    """Assign the blocks of a plan to tasks. `cores`, the tasks that run at a time, matters only for interleaving."""
     blocks, most = plan.blocks, scaling.max_concurrent_partitions
     if scaling.interleaves:
         return TaskLayout(_interleaved(blocks, cores, len(blocks) if most is None else most))
@@ -42,7 +42,7 @@ def assign_tasks(plan: Plan, scaling: PartitionScaling, cores: int) -> TaskLayou
 
 
 def _interleaved(blocks: Sequence[Block], cores: int, most: int) -> tuple[Task, ...]:
-    """As many tasks as there are cores, each with its share of the places at which blocks are worked on."""
+    """Return at most as many tasks as cores, each with its share of the places at which blocks are worked on."""
     count = min(cores, most, len(blocks))
     places = share_evenly(blocks, min(most, len(blocks), count * MOST_AT_ONCE_IN_A_TASK))
     tasks: list[list[Block]] = [[] for _ in range(count)]
@@ -69,7 +69,7 @@ def _work_in(blocks: Sequence[Block]) -> int:
 
 
 def share_evenly(blocks: Sequence[Block], count: int) -> list[tuple[Block, ...]]:
-    """Give each block, the largest first, to whoever has the least so far."""
+    """Give each block, the largest first, to the share that has the least so far."""
     shares: list[list[Block]] = [[] for _ in range(count)]
     heap = [(0, index) for index in range(count)]
     for block in blocks:

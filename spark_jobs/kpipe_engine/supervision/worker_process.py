@@ -27,8 +27,8 @@ from kpipe_engine.wiring import build_worker
 PR_SET_PDEATHSIG = 1
 CLOSED = b"closed"
 TELL_WHERE = signal.SIGUSR1
-"""Has a worker write down where its threads are, whatever it is at."""
-# Where the memory of a host or a container runs out, the kernel ends this one first, and not Spark's JVM.
+"""Signal that makes a worker write down where its threads are, whatever it is at."""
+# When a host or a container runs out of memory, the kernel ends this process first, and not Spark's JVM.
 FIRST_TO_GO = "500"
 
 _libc = ctypes.CDLL(None)
@@ -37,9 +37,9 @@ _libc = ctypes.CDLL(None)
 def serve(
     job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: WorkerPosition, trace: IO[bytes]
 ) -> None:
-    """Run the blocks that come through the pipe, until it ends, and name the clusters that are silent for each None.
+    """Run the blocks that come through the pipe until it ends, and answer each None with the silent clusters.
 
-    Nothing gets past here: the process ends instead.
+    No error leaves this function: the process ends instead.
     """
     try:
         _prepare(job, supervisor, trace)
@@ -59,7 +59,7 @@ def serve(
             trace.write(traceback.format_exc().encode())
             trace.flush()
         finally:
-            # Also where there is no memory left to say why.
+            # Even if there is no memory left to write the reason.
             _leave(1)
 
 
@@ -77,7 +77,7 @@ def _run(
         try:
             done = [progress.to_json() for progress in worker.work()]
             silent = silent_clusters(kafka) if worker.met_silence else []
-            # Before anything is closed: what is done is done, however segments close.
+            # Sent before anything is closed: the result is final, however segments close.
             tell(_answer(done, silent))
         finally:
             worker.close()
@@ -97,7 +97,7 @@ def _answer(done: list[dict[str, Any]], silent: list[str]) -> bytes:
 
 def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:
     if sys.platform == "linux":
-        # Spark ends its workers with SIGKILL, and would leave this one behind.
+        # Spark ends its workers with SIGKILL, which would leave this process behind.
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != supervisor:  # it ended before the signal was armed, so no signal will come
             _leave(1)
@@ -106,12 +106,12 @@ def _prepare(job: Job, supervisor: int, trace: IO[bytes]) -> None:
     faulthandler.enable(trace, all_threads=False)
     faulthandler.register(TELL_WHERE, trace)
     limit_memory(job.pipeline.worker_memory_mb)
-    # Messages hold no cycles: looking for some every 700 of them took 8 % of a copy.
+    # Messages hold no cycles: a search for cycles every 700 messages took 8 % of a copy.
     gc.set_threshold(50_000, 20, 100)
 
 
 def _leave(code: int) -> None:
-    """Without what a Python that is forked would do at its end for the one it was forked from."""
+    """End the process without the exit work that a forked Python would do for its parent."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,1 +1,1 @@
-"""Hands records to the producer, awaits the broker's acknowledgement, and stores offsets with them."""
+"""Hands records to the producer, awaits the broker's acknowledgement, and stores offsets with the records."""

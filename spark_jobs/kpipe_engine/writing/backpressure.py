@@ -1,4 +1,4 @@
-"""Whether records are admitted: not while what came of the last ones waits too long to be written."""
+"""Admits records, except while the output of the last ones waits too long to be written."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from kpipe_engine.errors import ChunkFailedError, NoAnswerError
 from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.stop_signal import StopSignal
 
-# A full queue empties in less than this where a broker takes what it is given.
+# A full queue empties in less than this if the broker takes its messages.
 PATIENCE_SECONDS = 1.0
-# A broker that has taken nothing for so long is given up, and sooner where somebody waits for the partition.
+# A broker that has taken nothing for this long is given up, and sooner if there is a reason to yield the partition.
 STANDSTILL_SECONDS = 120.0
 STANDSTILL_WHEN_STOPPED_SECONDS = 10.0
-# So often the cluster is asked how it is, while nothing is taken.
+# Interval of looks at the cluster's state while the broker takes nothing.
 LOOK_SECONDS = 15.0
 
 
 class Admission:
     """Pauses reading once output has waited too long, and resumes it when the output has drained.
 
-    librdkafka 2.16 may send a partition nothing any more after its leader was away for a moment (its issue 5430). Where
-    the cluster is well and takes nothing from a producer, another producer has to take over.
+    librdkafka 2.16 may stop sending to a partition after its leader was away for a moment (its issue 5430). If the
+    cluster is well but takes nothing from a producer, another producer has to take over.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Admission:
         self.paused = False
 
     def output_waits(self, left: int) -> None:
-        """Called again and again while it does: for so many messages. Not for ever, if none of them goes."""
+        """Note, as long as output waits, how many messages are left; raise if the broker takes none for too long."""
         now = time.monotonic()
         if self._waits_since is None:
             self._waits_since = now
@@ -62,7 +62,7 @@ class Admission:
             self._look()
 
     def output_is_throttled(self, seconds: float) -> None:
-        """The broker has acknowledged something, and takes no more for so long: its quota is used up."""
+        """Note that the broker has acknowledged something, and takes no more for this long: the quota is used up."""
         self._note_move(time.monotonic() + seconds)
 
     def output_flows(self) -> None:
@@ -73,7 +73,7 @@ class Admission:
             self._events.tell("resumed", self._assignment.current)
 
     def _look(self) -> None:
-        """Give the chunk up where the cluster is well for the second time: at the first, it may just have come back."""
+        """Give the chunk up if the cluster is well for the second time: at the first, it may just have come back."""
         was_well, self._was_well = self._was_well, self._is_well()
         self._looked_at = time.monotonic()
         if was_well and self._was_well:

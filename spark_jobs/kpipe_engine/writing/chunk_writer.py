@@ -1,4 +1,4 @@
-"""When a chunk counts as delivered: two deliveries with the same methods."""
+"""Two deliveries with the same methods, which differ in when a chunk counts as delivered."""
 
 from __future__ import annotations
 
@@ -23,31 +23,33 @@ STORE_SECONDS = 30.0
 
 
 class Delivery(Protocol):
-    """Opens and closes chunks. `acks` is where records go, and where their acknowledgement is awaited."""
+    """Opens and closes chunks. `acks` takes the records, and awaits their acknowledgement."""
 
     acks: ProducerSession
     longest: float
-    """When the broker gives up a chunk that something was written of, in seconds."""
+    """Seconds after which the broker aborts a chunk, counted from its first write."""
 
     def open(self) -> None:
-        """Become the writer of the partition; a predecessor that still runs is fenced where that can be done."""
+        """Become the writer of the partition, and fence a predecessor that still runs, if the delivery can."""
 
     @property
     def lost_connection(self) -> bool:
-        """Whether the next chunk needs a new producer: a request to this one's may still be on its way, and would be
-        taken for one of that chunk."""
+        """Tell whether the next chunk needs a new producer.
+
+        A request of this one may still be on its way, and the broker would take it for one of that chunk.
+        """
 
     def begin(self) -> None:
         """Start a chunk."""
 
     def store(self, positions: Positions) -> None:
-        """Await every acknowledgement of the chunk, then make its offsets the stored ones."""
+        """Await every acknowledgement of the chunk, then store its offsets."""
 
     def renew(self, kind: type[ProducerSession]) -> None:
-        """Start over with a new producer; a chunk that is open comes to nothing."""
+        """Start over with a new producer; a chunk that is open fails."""
 
     def close(self) -> None:
-        """Give the producer up, and with it a chunk that is open."""
+        """Close the producer, and give up a chunk that is open."""
 
 
 class TransactionalWriter:
@@ -72,7 +74,7 @@ class TransactionalWriter:
             **producer_settings(settings, job.pipeline.destination),
             "transactional.id": self._needs["transactional_id"],
             "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
-            # Without it, the client is silent about some of the connections that are closed.
+            # Without it, the client logs only some of the connections that are closed.
             "debug": "broker",
         }
         self.longest = transaction_timeout_ms(job.pipeline) / 1000
@@ -83,13 +85,13 @@ class TransactionalWriter:
         self.acks = ProducerSession(self._settings, self._topic, self._admission)
 
     def open(self) -> None:
-        # The coordinator is found at once if a broker is connected by then; otherwise the client looks again half a
-        # second later. The first answer comes over the address that was given, the second from a broker.
+        # The client finds the coordinator at once if it is connected to a broker by then; otherwise it looks again half
+        # a second later. The first answer comes over the address that was given, the second from a broker.
         for _ in range(2):
             self.acks.producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
         with needing(**self._needs):
             self.acks.producer.init_transactions(ANSWER_SECONDS)
-        # What comes late of before has an older epoch.
+        # Late requests from before this have an older epoch.
         self.acks.forget_connections()
 
     def renew(self, kind: type[ProducerSession]) -> None:
@@ -112,13 +114,13 @@ class TransactionalWriter:
         except ChunkDroppedError:
             self._stop_if_unwritable()
             raise
-        # librdkafka does not come back from this when the group's coordinator went down at the wrong moment.
+        # librdkafka does not return from this if the group's coordinator went down at the wrong moment.
         commit = partial(self._commit, self.acks.producer, positions)
         with needing(**self._needs):
             self.acks.calls.within(STORE_SECONDS, "the chunk was stored", commit)
 
     def _stop_if_unwritable(self) -> None:
-        """A transaction in which a topic may not be written to says so when something else is asked of it."""
+        """Stop the partition if the transaction may not write to a topic, which only a further call reveals."""
         try:
             self.acks.producer.begin_transaction()
         except KafkaException as failure:
@@ -141,7 +143,7 @@ class TransactionalWriter:
 
 
 class AtLeastOnceWriter:
-    """A chunk is stored after its acknowledgements: a crash in between has it written again."""
+    """Stores a chunk after its acknowledgements: after a crash in between, the chunk is written again."""
 
     longest = math.inf
 
@@ -165,7 +167,7 @@ class AtLeastOnceWriter:
         self.acks = ProducerSession(self._settings, self._topic, self._admission)
 
     def open(self) -> None:
-        """No predecessor can be fenced here: what it still writes are the duplicates that were agreed to."""
+        """Leave a predecessor alone, as none can be fenced here: its late writes are duplicates that were agreed to."""
 
     def renew(self, kind: type[ProducerSession]) -> None:
         self.close()
@@ -173,21 +175,21 @@ class AtLeastOnceWriter:
 
     @property
     def lost_connection(self) -> bool:
-        """Nothing ends a chunk here that could come late; what is written twice are the duplicates agreed to."""
+        """Return False: no request that could come late ends a chunk here, and duplicates are allowed."""
         return False
 
     def begin(self) -> None:
-        """Nothing marks the start of a chunk here."""
+        """Do nothing: a chunk has no explicit start here."""
 
     def store(self, positions: Positions) -> None:
         self.acks.wait()
         if not positions.progress:
             return
-        # Nothing fences us here: that somebody has taken a partition over has to be looked for.
+        # A worker cannot be fenced here, so it has to look whether another one has taken a partition over.
         if lost := self._ownership.lost([each.partition for each in positions.progress]):
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
         if positions.details:
-            # First: progress that says that there are some may not be without them.
+            # Details come first: progress that refers to details needs them.
             self._details.commit(positions.details, STORE_SECONDS)
         with needing(**self._needs):
             results = self._source.commit(positions.progress, STORE_SECONDS)

@@ -24,7 +24,7 @@ _name_of = itemgetter(0)
 
 
 class Destination:
-    """The output topic."""
+    """Writes to the output topic."""
 
     def __init__(self, declared: KafkaDestination, delivery: Delivery) -> None:
         self._topic = declared.topic
@@ -34,17 +34,17 @@ class Destination:
         self._delivery = delivery
 
     def copy_while_taken(self, messages: Sequence[SourceMessage]) -> int:
-        """Copy records byte for byte as long as the producer takes them; says how many it took.
+        """Copy records byte for byte as long as the producer takes them, and return how many it took.
 
-        A plain copy spends its time in this loop, which is why it looks away from everything unusual:
-        the caller gives the record that was not taken to `copy`.
+        A plain copy spends its time in this loop, so the loop ignores everything unusual: the caller gives the record
+        that was not taken to `copy`.
         """
         produce, topic = self._delivery.acks.produce_untraced, self._topic
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
         taken = 0
         try:
             for message in messages:
-                # By position: names would cost a dictionary for each record. The two None are callbacks.
+                # Arguments by position: names would cost a dictionary for each record. The two None are callbacks.
                 produce(
                     topic,
                     message.value(),
@@ -61,7 +61,7 @@ class Destination:
         return taken
 
     def copy(self, message: SourceMessage) -> None:
-        """Copy one record that may need waiting for, or may not fit at all."""
+        """Copy one record that may have to wait for room, or may not fit at all."""
         self._produce(
             message,
             self._topic,
@@ -73,9 +73,9 @@ class Destination:
         )
 
     def write_while_taken(self, rows: Iterable[Row]) -> int:
-        """Write what batch segments gave back as long as the producer takes it; says how much it took.
+        """Write rows that batch segments returned as long as the producer takes them, and return how many it took.
 
-        As in `copy_while_taken`, the caller gives what was not taken to `write`, which finds out why.
+        As in `copy_while_taken`, the caller gives the row that was not taken to `write`, which finds out the reason.
         """
         produce, own_topic = self._delivery.acks.produce_untraced, self._topic
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
@@ -98,12 +98,12 @@ class Destination:
         return taken
 
     def write(self, record: Record, message: SourceMessage) -> None:
-        """Write a record that segments gave back; they may have chosen its topic and partition."""
+        """Write a record that segments returned; they may have chosen its topic and partition."""
         partition = record.partition
         if partition is None:
             partition = message.partition() if self._keep_partition else PARTITIONER_CHOOSES
         topic = record.topic or self._topic
-        # Not those of `message`, where a segment held a record back and gives it out beside a later one.
+        # Not the headers of `message`: a segment may have held the record back, and returned it with a later message.
         headers, own = record.message.headers(), record.own_headers
         if own is not None and own != headers:
             headers = own
@@ -113,7 +113,7 @@ class Destination:
         timestamp = record.timestamp if self._keep_timestamp else NOW
         produce = self._delivery.acks.produce_untraced
         try:
-            # As in `copy_while_taken`: names and a callback would double what this costs.
+            # As in `copy_while_taken`: names and a callback would double the cost of this.
             produce(topic, record.value, record.key, partition, None, None, timestamp, headers)
             return
         except (BufferError, KafkaException, TypeError, ValueError, OverflowError):
@@ -138,8 +138,11 @@ class Destination:
 
 
 def check_names(headers: Any) -> None:
-    """The client's library ends the whole process over some names, and writes others for the rest of those that no
-    header can have. One that was read is sound."""
+    """Raise UnwritableRecordError for names that no header can have.
+
+    The client's library ends the whole process over some of them, and writes other names for the rest. A name that was
+    read is sound.
+    """
     try:
         for name in headers if isinstance(headers, dict) else map(_name_of, headers):
             if type(name) is not str or not name.isascii() or "\0" in name:
@@ -159,9 +162,9 @@ def produce(
     timestamp: int = NOW,
     headers: Any = None,
 ) -> None:
-    """Queue one message. A full queue is waited out: a record dropped here would be lost without a trace.
+    """Queue one message. Wait while the queue is full: a record dropped here would be lost without a trace.
 
-    Names of headers that were not read have to be checked before.
+    The caller has to check the names of headers, unless they were read from a message.
     """
     acks, was_empty = delivery.acks, False
     while True:
@@ -172,7 +175,7 @@ def produce(
             return
         except BufferError as full:
             if was_empty:
-                # It would be waited for without an end.
+                # The wait for room would never end.
                 raise UnwritableRecordError from BufferError(
                     f"the record is larger than the whole queue of the producer ({full}): raise "
                     "queue.buffering.max.kbytes in the extra of the destination's connection"

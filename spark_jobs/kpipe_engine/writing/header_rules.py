@@ -1,4 +1,4 @@
-"""Which headers an output carries, where that is not simply all of them."""
+"""Chooses the headers of an output, if those are not simply all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_kpipe.record import Header, SourceMessage, coordinates
 
 
 class HeaderRules:
-    """Drops headers by name, and stamps where a record came from, for readers who remove duplicates."""
+    """Drops headers by name, and adds the source of a record, for readers who remove duplicates."""
 
     def __init__(self, declared: KafkaDestination) -> None:
         self._copies = declared.copy_headers
@@ -34,7 +34,7 @@ class HeaderRules:
 
 
 def choose_header_rules(declared: KafkaDestination) -> HeaderRules | None:
-    """None where every header goes along as it is, which costs nothing."""
+    """Return the rules, or None if every header is kept as it is, which costs nothing."""
     if declared.copy_headers and not declared.drop_headers and not declared.stamp_source:
         return None
     return HeaderRules(declared)

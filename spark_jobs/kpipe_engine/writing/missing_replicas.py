@@ -1,4 +1,4 @@
-"""Tells people of topics that have lost replicas, where nobody takes what is written to them."""
+"""Reports topics that have lost replicas, if brokers accept no writes to them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ASK_SECONDS = 5.0
 
 
 def reason_with_replicas(stop: Exception, settings: Settings, written: Sequence[str]) -> str:
-    """Say why a partition stops, and which of the topics that it writes lack replicas, where that may be behind it.
+    """Say why a partition stops, and which of the topics that it writes lack replicas, if that may be the cause.
 
-    The client tries again what a broker refuses for that, and says in the end no more than that time is over.
+    The client retries a write that a broker rejects for lack of replicas, and in the end reports only a timeout.
     """
     reason, found = reason_of(stop), []
-    # Where the cluster does not answer, what has stopped the partition is all that is known.
+    # If the cluster does not answer, only the reason of the stop is known.
     with contextlib.suppress(KafkaException):
         for each in _missing(settings, written) if _may_be_behind(stop) else ():
             found.append(each)
@@ -41,12 +41,12 @@ def is_well(settings: Settings, written: Sequence[str]) -> bool:
 def _may_be_behind(stop: Exception) -> bool:
     if is_silence(stop) or isinstance(stop.__cause__, ChunkFailedError):
         return True
-    # Nor does a transaction end before each topic in it has taken its marker.
+    # A transaction ends only after each topic in it has taken its marker.
     return isinstance(stop, KafkaException) and stop.args[0].code() == KafkaError.CONCURRENT_TRANSACTIONS
 
 
 def _missing(settings: Settings, written: Sequence[str]) -> Iterator[str]:
-    """Name one partition of each topic."""
+    """Describe one partition of each topic that lacks a leader or a replica."""
     until = time.monotonic() + ASK_SECONDS
     admin = AdminClient(connecting({"log_level": 3, **settings}))
     for topic in written:

@@ -1,4 +1,4 @@
-"""What travels between segments in a chain with batch segments: a record as a plain tuple."""
+"""Rows that travel between segments in a chain with batch segments: each is a record as a plain tuple."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def row_of_message(message: SourceMessage) -> Row:
 
 
 def row_of_record(message: SourceMessage, record: Record) -> Row:
-    # A record that a segment held back, and gives out beside a later one, has headers of its own.
+    # A record that a segment held back, and returned with a later message, has headers of its own.
     headers = record.own_headers if record.message is message else record.headers
     return (message, record.key, record.value, headers, record.timestamp, record.topic, record.partition)
 
@@ -33,7 +33,7 @@ def record_of_row(row: Row, origin: Origin) -> Record:
 
 
 def in_source_order(portions: Sequence[list[Row]]) -> list[Row]:
-    """One list of all rows; those of one record stay in the order in which they came."""
+    """Merge all rows into one list, in the order of the source; rows of one record keep their order."""
     if len(portions) == 1:
         return portions[0]
     return sorted(chain.from_iterable(portions), key=lambda row: row[0].offset())

@@ -1,4 +1,4 @@
-"""Writes what segments made of one record: all of it, or nothing."""
+"""Writes the outputs that segments made of one record: all of them, or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpipe_engine.writing.destination import Destination
 def write_outputs(
     destination: Destination, message: SourceMessage, records: Iterable[Record], counts: Counts, taken: int = 0
 ) -> Fault | None:
-    """The fault of a record that cannot be written; `taken` outputs of it are on their way already."""
+    """Write outputs; return the fault of a record that cannot be written. `taken` of them are on their way already."""
     written = taken
     for record in records:
         try:
@@ -23,7 +23,7 @@ def write_outputs(
             fault = error.fault("destination")
             if not written:
                 return fault
-            # Some of what came out is on its way already: only a new try leaves it out.
+            # Some of the outputs are on their way already: only a new try leaves them out.
             raise ChunkFailedError(str(fault), {message.offset(): fault}) from error
         written += 1
     counts.written += written

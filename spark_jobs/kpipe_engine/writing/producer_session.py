@@ -1,4 +1,4 @@
-"""Where records are handed over, and where it is awaited what the broker says of them."""
+"""Hands records to the producer, and awaits the broker's answers to them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OnDelivery: TypeAlias = Callable[[KafkaError | None, Message], None]
 
 
 class Refusal(NamedTuple):
-    """What the broker said of a record, and which one it was, if that is known."""
+    """The broker's rejection of a record, with the offset of the record if that is known."""
 
     error: KafkaError
     topic: str | None
@@ -42,10 +42,10 @@ class Refusal(NamedTuple):
 
 
 class ProducerSession:
-    """A producer, and which of its records the broker refused.
+    """A producer, and the rejections of its records by the broker.
 
-    A broker refuses whole batches, and telling which record is behind a refusal costs time for each one: that is done
-    only when a chunk is redone, by `TracedAcknowledgements`.
+    A broker rejects whole batches. To trace the record behind a rejection costs time for each record, so only
+    `TracingSession` does it, when a chunk is redone.
     """
 
     def __init__(self, settings: Settings, own_topic: str, admission: Admission) -> None:
@@ -63,35 +63,38 @@ class ProducerSession:
             }
         )
         self.calls = BoundedCalls(self._drop)
-        """Those to the producer that may not return."""
+        """Calls to the producer that may never return."""
         self.produce_untraced: Callable[..., None] = self.producer.produce
-        """The quickest way, which does not say what record a message is of. A BufferError means: not now, or not so."""
+        """The quickest way, without a trace of a message's record. A BufferError means: not now, or not this way."""
 
     @property
     def refused(self) -> bool:
-        """Whether the broker has refused something since the last `wait`."""
+        """Tell whether the broker has rejected a record since the last `wait`."""
         return bool(self._refused)
 
     @property
     def lost_connection(self) -> bool:
-        """Whether a connection was closed under the producer since it was opened for good: a request that went over
-        it may arrive yet."""
-        # What the client has said waits to be served; it says so before it tries a request again.
+        """Tell whether a connection of the producer was closed since `forget_connections`.
+
+        A request that went over that connection may still arrive.
+        """
+        # The client's log lines wait to be served; it logs a closed connection before it retries a request.
         self.serve()
         return self._log.lost_connection
 
     def forget_connections(self) -> None:
-        """What has gone over them so far cannot do harm."""
+        """Forget the closed connections: requests that have gone over them so far cannot do harm."""
         self.serve()
         self._log.lost_connection = False
 
     def on_delivery_of(self, source_offset: int, kind: FaultKind) -> OnDelivery | None:
-        """What a message that comes of this record is to be sent with."""
+        """Return the callback for a message that comes of this record, if the session traces records."""
         return None
 
     def wait(self) -> None:
-        """Until the broker has acknowledged every record of the chunk, or refused one."""
-        # What follows a refused record in its transaction is never sent: waiting for it would take a minute.
+        """Wait until the broker has acknowledged every record of the chunk, or raise if it has rejected one."""
+        # The client never sends the records behind a rejected one in its transaction: a wait for them would take a
+        # minute.
         while (left := self._call(partial(self.producer.flush, FLUSH_SECONDS))) and not self._refused:
             self._admission.output_waits(left)
         self._admission.output_flows()
@@ -112,20 +115,22 @@ class ProducerSession:
         raise ChunkFailedError(f"the broker refused {len(refused)} records, the first with: {refused[0].error}", faults)
 
     def raise_refusal(self) -> None:
-        """Where the producer takes nothing more because the broker has refused something: so it is in a transaction,
-        for the records behind the refused one. `wait` says what that was."""
+        """Raise ChunkRejectedError if the producer takes nothing more because the broker has rejected a record.
+
+        In a transaction, that concerns the records behind the rejected one. `wait` raises the reason.
+        """
         self._call(partial(self.producer.poll, FLUSH_SECONDS))
         if self._refused:
             raise ChunkRejectedError
 
     def serve(self) -> None:
-        """Take notice of what the broker has said so far."""
+        """Process the broker's answers that have arrived so far."""
         self._call(partial(self.producer.poll, 0))
 
     def make_room(self) -> bool:
-        """Wait until the broker has taken something of a full queue; of one that is full for long, a half.
+        """Wait until the broker has taken a message of a full queue, or half of a queue that was full for long.
 
-        Says whether the queue is empty now: it has no more room than that.
+        Return whether the queue is empty now: it cannot have more room than that.
         """
         full = len(self.producer)
         self._call(partial(self.producer.poll, FULL_QUEUE_SECONDS if full else 0))
@@ -142,24 +147,24 @@ class ProducerSession:
         try:
             return serving()
         except SystemError as broken:
-            # A fatal error is raised beside our callbacks, which Python takes for a fault in the client itself.
+            # The client raises a fatal error beside our callbacks, which Python takes for a fault in the client itself.
             raise broken.__cause__ or broken from None
 
     def close(self) -> None:
-        """Drop what has not been sent, and let go of the producer: a worker process outlives its task."""
+        """Drop unsent records, and close the producer: a worker process outlives its task."""
         with warnings.catch_warnings():
-            # It warns that a producer which was fenced cannot abort, which is as it should be.
+            # It warns that a fenced producer cannot abort, which is expected.
             warnings.simplefilter("ignore", RuntimeWarning)
             self.calls.close()
 
     def _drop(self) -> None:
         if self._has_transactions:
-            # What cannot be aborted here ends when the next producer is opened.
+            # A transaction that cannot be aborted here ends when the next producer is opened.
             with contextlib.suppress(KafkaException):
                 self.producer.abort_transaction(ABORT_SECONDS)
         self.producer.purge()
         with contextlib.suppress(KafkaException):
-            # One that was fenced does not even flush; it has to be closed all the same.
+            # A fenced producer cannot even flush; it has to be closed all the same.
             self.producer.flush(0)
         self.producer.close()
 
@@ -169,7 +174,7 @@ class ProducerSession:
 
 
 class TracingSession(ProducerSession):
-    """Knows the record behind a refusal: every record travels alone, and none untraced."""
+    """Knows the record behind a rejection: it sends every record alone, and traces it."""
 
     def __init__(self, settings: Settings, own_topic: str, admission: Admission) -> None:
         super().__init__({**settings, "batch.num.messages": 1}, own_topic, admission)
