@@ -45,7 +45,7 @@ def look_at(positions: Positions, target: DrainTarget) -> list[PartitionDrain]:
     topic = positions.topic(target.topic)
     if target.topic_id not in ("", topic.id):
         raise StalePlanError(
-            f"topic {topic.name!r} was made anew since the plan was made that is waited for: start a new run"
+            f"topic {topic.name!r} was re-created since the plan was made that is waited for: start a new run"
         )
     ends = _ends(positions, target, topic)
     wanted = sorted(ends) if target.partitions is None else target.partitions

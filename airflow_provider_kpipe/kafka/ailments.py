@@ -49,14 +49,14 @@ _AILMENTS = (
     _Ailment(
         _AUTHENTICATION,
         _ANYTHING,
-        "the cluster does not let the connection's user in: mend its login and password (sasl.username, "
+        "the cluster does not let the connection's user in: fix its login and password (sasl.username, "
         "sasl.password), security.protocol and sasl.mechanism",
         is_final=True,
     ),
     _Ailment(
         _TRANSPORT,
         re.compile(r"SSL routines.*alert .*certificate"),
-        "the cluster wants to see a certificate of the client: mend ssl.certificate.location and ssl.key.location of "
+        "the cluster wants to see a certificate of the client: fix ssl.certificate.location and ssl.key.location of "
         "the connection",
         is_final=True,
     ),
@@ -71,14 +71,14 @@ _AILMENTS = (
     _Ailment(
         _SSL,
         _ANYTHING,
-        "the cluster and the connection do not trust each other: mend ssl.ca.location or ssl.ca.pem, bootstrap.servers "
+        "the cluster and the connection do not trust each other: fix ssl.ca.location or ssl.ca.pem, bootstrap.servers "
         "(the certificates have to name these hosts) and security.protocol of the connection",
         is_final=True,
     ),
     _Ailment(
         _RESOLVE,
         _ANYTHING,
-        "no such host is known: mend bootstrap.servers of the connection, or the name service",
+        "no such host is known: fix bootstrap.servers of the connection, or the name service",
         is_of_address=True,
     ),
     _Ailment(
@@ -93,7 +93,7 @@ _AILMENTS = (
         _TRANSPORT,
         re.compile("Disconnected.* in state APIVERSION_QUERY"),
         "the listener hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the "
-        "connection to ssl or sasl_ssl, or mend bootstrap.servers",
+        "connection to ssl or sasl_ssl, or fix bootstrap.servers",
         is_of_address=True,
     ),
     _Ailment(

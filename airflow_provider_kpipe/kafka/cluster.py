@@ -149,7 +149,7 @@ class Cluster:
             return kind(dict(settings))
         except KafkaException as refusal:
             raise ConnectionSettingsError(
-                f"librdkafka refuses the settings of the Kafka connection: {refusal.args[0].str()}: mend its extra"
+                f"librdkafka refuses the settings of the Kafka connection: {refusal.args[0].str()}: fix its extra"
             ) from refusal
 
 

@@ -111,7 +111,7 @@ class Positions:
         found = self.topic(plan.topic)
         if found.id != plan.topic_id:
             raise StalePlanError(
-                f"topic {plan.topic!r} was made anew since it was planned (its id was {plan.topic_id}, now it is "
+                f"topic {plan.topic!r} was re-created since it was planned (its id was {plan.topic_id}, now it is "
                 f"{found.id}): the offsets of the plan mean other records; start a new run"
             )
         return found
@@ -277,7 +277,7 @@ class Positions:
             cause = failure.__cause__
             if isinstance(cause, KafkaException) and cause.args[0].code() in _UNKNOWN_TOPIC:
                 raise UnknownTopicError(
-                    f"topic {topic!r} is not on the cluster at {self.cluster.address}: create it, or mend its name "
+                    f"topic {topic!r} is not on the cluster at {self.cluster.address}: create it, or fix its name "
                     "in the pipeline"
                 ) from cause
             raise

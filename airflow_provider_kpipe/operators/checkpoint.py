@@ -97,7 +97,7 @@ class KpipeCheckpointOperator(BaseOperator):
         reason = self.pipeline.budget.exceeded_by(counts.dead_lettered, counts.read, counts.skipped)
         if reason is not None:
             raise AirflowFailException(
-                f"{reason}; every range of {checkpoint.topic!r} was read to its end, and that is committed: mend the "
+                f"{reason}; every range of {checkpoint.topic!r} was read to its end, and that is committed: fix the "
                 "cause, then redrive the dead letters, or read what was skipped again with a backfill"
             )
 

@@ -69,7 +69,7 @@ class Wishes:
                 if end[partition] < start[partition]:
                     raise ValueError(
                         f"partition {partition}: the end {end[partition]} lies before the start {start[partition]}: "
-                        "exchange or mend them"
+                        "exchange or fix them"
                     )
 
     @property
@@ -277,7 +277,7 @@ def _check(wishes: Wishes, partition: int, starts: dict[int, int], ends: dict[in
             # The group is past the window already: nothing is left to do.
             ends[partition] = start
             return
-        raise PlanError(f"{where}: the start {start} lies beyond the end {end}: exchange or mend them")
+        raise PlanError(f"{where}: the start {start} lies beyond the end {end}: exchange or fix them")
 
 
 def _capped(starts: Offsets, ends: Offsets, snapshot: Snapshot, wishes: Wishes) -> dict[int, int]:

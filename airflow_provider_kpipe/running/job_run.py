@@ -93,7 +93,7 @@ class JobRun:
         reason = self._job.pipeline.budget.exceeded_by(counts.dead_lettered, counts.read, counts.skipped)
         if reason is not None:
             raise TooManyFaultsError(
-                f"{reason}; every range of {self._job.plan.topic!r} was read to its end: mend the cause, then redrive "
+                f"{reason}; every range of {self._job.plan.topic!r} was read to its end: fix the cause, then redrive "
                 "the dead letters, or read what was skipped again with a backfill"
             )
 

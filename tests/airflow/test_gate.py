@@ -168,7 +168,7 @@ def without_login(secure: SecureBroker, _tmp_path: Path) -> dict[str, str]:
     ("wrong", "named"),
     [
         (with_a_wrong_password, "Invalid username or password): the cluster does not let the connection's user in"),
-        (with_a_wrong_authority, "the cluster and the connection do not trust each other: mend ssl.ca.location"),
+        (with_a_wrong_authority, "the cluster and the connection do not trust each other: fix ssl.ca.location"),
         (without_login, "the listener takes no login: set security.protocol"),
     ],
 )

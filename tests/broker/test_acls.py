@@ -11,7 +11,7 @@ import pytest
 from jobs import end_transactions
 from permissions import Grant, StrictBroker, asked_for
 from pipelines import Bench
-from redrives import dry_run, mended, order, work
+from redrives import dry_run, fixed, order, work
 from secure import OTHER_USER, USER
 from topics import are_held_back, fill, numbered
 from workers import abandoned
@@ -136,10 +136,10 @@ def backfill(stage: Stage) -> None:
 
 
 def redrive(stage: Stage) -> None:
-    bench = mended(stage.bench)
+    bench = fixed(stage.bench)
     assert dry_run(bench).outcomes["redriven"] == RECORDS // 2
     # The first time, the records fault again.
-    for run_key, each in (("again", stage.bench), ("mended", bench)):
+    for run_key, each in (("again", stage.bench), ("fixed", bench)):
         made = order(each, run_key)
         check_redrive_topics(each.settings, each.settings, each.pipeline, made.redrive)
         finished(work(each, made))

@@ -10,7 +10,7 @@ from fateful_kit import OUTPUTS, fate_of
 from hypothesis import given
 from hypothesis import strategies as st
 from pipelines import Bench
-from redrives import dry_run, mended, redrive
+from redrives import dry_run, fixed, redrive
 from strange_records import LETTERS, RECORDS, at_home, whole_runs
 from topics import Seen, Sent, fill, read_all
 
@@ -77,7 +77,7 @@ def test_any_record_comes_out_once_as_it_was_and_so_does_its_letter(
     assert list(map(content_of_letter, dead)) == list(map(inside, faulted))
     assert [each.timestamp for each in dead] == [each.timestamp for each in faulted]
 
-    named = redrive(mended(bench)).named
+    named = redrive(fixed(bench)).named
 
     assert named == ({"kpipe:redriven": len(faulted)} if faulted else {})
     again = read_all(bench.bootstrap, bench.output)[len(passed) :]
@@ -106,7 +106,7 @@ HOWS: tuple[dict[str, Any], ...] = (
 def test_any_letter_is_redriven_once_or_counted_under_what_it_is(
     broker: SandboxBroker, target: RedriveTarget, garbage: Sequence[Sent], how: dict[str, Any]
 ) -> None:
-    bench = mended(Bench.make(broker.bootstrap_servers))
+    bench = fixed(Bench.make(broker.bootstrap_servers))
     parking = f"{bench.topic}.parked"
     create_topics(bench.bootstrap, parking)
     how = {**how, "target": target, "parking": parking if how.get("parked") else None}

@@ -277,7 +277,7 @@ def test_a_topic_made_anew_is_not_the_one_planned_against(bench: Bench) -> None:
     admin = AdminClient(bench.settings)
     admin.delete_topics([bench.topic])[bench.topic].result(30)
     create_topics(bench.bootstrap, bench.topic, partitions=2)
-    with pytest.raises(StalePlanError, match="made anew since it was planned"):
+    with pytest.raises(StalePlanError, match="re-created since it was planned"):
         bench.checkpoint(plan)
 
 

@@ -72,7 +72,7 @@ def test_the_right_ones_are_let_in(secure: SecureBroker, connection: Connection)
 def test_a_wrong_password(secure: SecureBroker, connection: Callable[..., dict[str, str]]) -> None:
     said = assert_refused(connection(secure, "a-wrong-one"), ConnectionSettingsError)
     assert "Authentication failed: Invalid username or password" in said
-    assert "): the cluster does not let the connection's user in: mend its login and password" in said
+    assert "): the cluster does not let the connection's user in: fix its login and password" in said
     assert "a-wrong-one" not in said
 
 
@@ -101,7 +101,7 @@ def test_a_broker_that_goes_in_the_middle_of_the_login_may_come_back(secure: Sec
 def test_a_wrong_authority(secure: SecureBroker, another_authority: Path) -> None:
     said = assert_refused(secure.ssl(another_authority), ConnectionSettingsError)
     assert "certificate verify failed" in said
-    assert "): the cluster and the connection do not trust each other: mend ssl.ca.location" in said
+    assert "): the cluster and the connection do not trust each other: fix ssl.ca.location" in said
 
 
 def test_a_host_that_the_certificate_does_not_name(secure: SecureBroker) -> None:
@@ -116,7 +116,7 @@ def test_an_unknown_host() -> None:
     settings = {"bootstrap.servers": "no-such-host.invalid:9092"}
     said = assert_refused(settings, UnreachableError, answer_seconds=2)
     assert "Failed to resolve 'no-such-host.invalid:9092'" in said
-    assert "): no such host is known: mend bootstrap.servers of the connection" in said
+    assert "): no such host is known: fix bootstrap.servers of the connection" in said
 
 
 def test_a_refused_port() -> None:

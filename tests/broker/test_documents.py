@@ -12,7 +12,7 @@ import pytest
 import telling_kit
 from confluent_kafka import Producer, TopicPartition
 from pipelines import Bench
-from redrives import dry_run, mended, order, redrive, work
+from redrives import dry_run, fixed, order, redrive, work
 from topics import Sent, committed, fill, held, hold, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
@@ -278,9 +278,9 @@ def test_a_letter_of_a_newer_version_stops_its_redrive_by_name_and_goes_back_whe
     newer_offset = next(
         each.offset for each in read_all(bench.bootstrap, bench.dead) if b"9.8.0" in (each.value or b"")
     )
-    mended_bench = mended(bench)
+    fixed_bench = fixed(bench)
 
-    (progress,) = work(mended_bench, order(mended_bench))
+    (progress,) = work(fixed_bench, order(fixed_bench))
 
     said = (
         f"offset {newer_offset}: the dead letter there cannot be read: Envelope.schema_version is 2, written by kpipe "
@@ -291,19 +291,19 @@ def test_a_letter_of_a_newer_version_stops_its_redrive_by_name_and_goes_back_whe
     assert "upgrade kpipe here" in (progress.reason or "")
     assert progress.counts.named == {"kpipe:redriven": 5}
     assert ids(bench) == [*range(10), *range(10, 20, 2)]
-    would = dry_run(mended_bench)
+    would = dry_run(fixed_bench)
     (seen,) = would.partitions
     assert (would.complete, seen.next_offset, would.outcomes["already_redriven"]) == (False, newer_offset, 5)
     assert (seen.reason or "").startswith(said)
 
     # It may be the one that somebody looks for.
-    check_selection(bench.settings, order(mended_bench, "sought").plan, Selection(exception_class="NobodyHasItError"))
+    check_selection(bench.settings, order(fixed_bench, "sought").plan, Selection(exception_class="NobodyHasItError"))
 
     # What lies behind it goes back where somebody asks for that, and it goes back with a version that can read it.
-    assert redrive(mended_bench, "behind", start=Explicit({0: newer_offset + 1})).named == {"kpipe:redriven": 5}
+    assert redrive(fixed_bench, "behind", start=Explicit({0: newer_offset + 1})).named == {"kpipe:redriven": 5}
     monkeypatch.setattr(Envelope, "SCHEMA_VERSION", 2)
     only = {"start": Explicit({0: newer_offset}), "end": Explicit({0: newer_offset + 1})}
-    assert redrive(mended_bench, "upgraded", **only).named == {"kpipe:redriven": 1}
+    assert redrive(fixed_bench, "upgraded", **only).named == {"kpipe:redriven": 1}
     assert ids(bench) == [*range(20), 99]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from jobs import wait_for
 from pipelines import Bench
-from redrives import ids, mended, order, redrive
+from redrives import fixed, ids, order, redrive
 from tasks import work_in_task
 from topics import Sent, fill, read_all
 
@@ -92,7 +92,7 @@ def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on
     records = [{"id": each, "fate": "sleep" if each == 7 else ""} for each in range(10)]
     fill(bench.bootstrap, bench.topic, [Sent(json.dumps(each).encode()) for each in records])
     bench.work(bench.plan())
-    hanging = mended(replace(bench, pipeline=replace(bench.pipeline, chunk_records=5)), "deadly_kit:deadly")
+    hanging = fixed(replace(bench, pipeline=replace(bench.pipeline, chunk_records=5)), "deadly_kit:deadly")
     made = order(hanging)
 
     (done,), said = work_until_late(hanging, made.plan, made.redrive)
@@ -102,7 +102,7 @@ def test_a_redrive_whose_worker_does_not_yield_is_ended_and_the_next_one_goes_on
     assert "still busy with partition 0, offsets 5 to 9" in done["reason"]
     assert ids(bench, bench.output) == list(range(5))
 
-    assert redrive(mended(bench), "redrive-2").named == {"kpipe:redriven": 5, "kpipe:already_redriven": 5}
+    assert redrive(fixed(bench), "redrive-2").named == {"kpipe:redriven": 5, "kpipe:already_redriven": 5}
     assert ids(bench, bench.output) == list(range(10))
 
 

@@ -357,7 +357,7 @@ def test_a_start_above_the_end_of_the_log_stops_the_partition(broker: SandboxBro
 
     (progress,) = bench.work(plan)
 
-    assert "was made anew while it was read" in (progress.reason or "")
+    assert "was re-created while it was read" in (progress.reason or "")
     assert "start a new run" in (progress.reason or "")
 
 

@@ -38,7 +38,7 @@ CHANGED: list[tuple[dict[str, Any], str]] = [
     # Nothing to read, and to be committed where a group begins.
     ({"ranges": (PartitionRange(1, 900, 900, None),)}, "ends at 900 in partition 1 of .*, and the log at 5"),
     ({"ranges": (PartitionRange(2, 0, 1, None),), "topic_partitions": 3}, "has partition 2, and topic .* 0 to 1"),
-    ({"topic_id": "another"}, "was made anew since it was planned"),
+    ({"topic_id": "another"}, "was re-created since it was planned"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The source topic is deleted and made anew in the middle of a run, and has grown past it or not."""
+"""The source topic is deleted and re-created in the middle of a run, and has grown past it or not."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def test_nothing_of_the_new_topic_is_stored_by_the_old_run(
 
     (progress,) = working.progress
     assert (progress.state, progress.next_offset) == ("stopped", 10)
-    assert "was made anew while it was read" in (progress.reason or "")
+    assert "was re-created while it was read" in (progress.reason or "")
     assert ids(bench) == list(range(10))
     target = DrainTarget.of_plan(plan, group=None, partitions=None)
     for step in (lambda: bench.checkpoint(plan), lambda: look(bench.settings, target, plan)):
-        with pytest.raises(StalePlanError, match="was made anew since it was planned"):
+        with pytest.raises(StalePlanError, match="was re-created since it was planned"):
             step()
     assert committed(bench.bootstrap, plan.group, bench.topic, 1) == {}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from pipelines import Bench
-from redrives import dry_run, ids, letters, mended, order, redrive, work, worker
+from redrives import dry_run, fixed, ids, letters, order, redrive, work, worker
 from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
@@ -69,7 +69,7 @@ def test_through_the_segments_to_the_output(broker: SandboxBroker, shape: dict[s
     fill(bench.bootstrap, bench.topic, records)
     bench.work(bench.plan())
 
-    counts = redrive(mended(bench, *segments))
+    counts = redrive(fixed(bench, *segments))
 
     assert (counts.read, counts.written, counts.named) == (5, 5, {"kpipe:redriven": 5})
     assert ids(bench, bench.output) == list(range(10))
@@ -94,7 +94,7 @@ def test_back_to_the_source_topic_and_through_the_pipelines_next_run(
     assert sorted(json.loads(each.value or b"")["id"] for each in back) == sorted([*range(20), *range(1, 20, 2)])
     # Each is in the partition where it was.
     assert all(json.loads(each.value or b"")["id"] % 4 == each.partition for each in back)
-    again = mended(bench)
+    again = fixed(bench)
     plan = again.plan("run-2")
     again.work(plan)
     assert ids(bench, bench.output) == list(range(20))
@@ -132,12 +132,12 @@ def test_without_a_parking_topic_it_stays_and_may_be_redriven_with_a_higher_cap(
     bench = with_dead_letters(broker)
     assert redrive(bench, max_attempts=1).named == {"kpipe:exhausted": 5}
     assert entries(bench) == []
-    assert redrive(mended(bench), "again", max_attempts=2).named == {"kpipe:redriven": 5}
+    assert redrive(fixed(bench), "again", max_attempts=2).named == {"kpipe:redriven": 5}
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_pressed_twice_nothing_goes_back_twice(broker: SandboxBroker, target: RedriveTarget) -> None:
-    bench = mended(with_dead_letters(broker, 40, partitions=2))
+    bench = fixed(with_dead_letters(broker, 40, partitions=2))
     before = len(read_all(bench.bootstrap, bench.pipeline.source.topic if target == "source" else bench.output))
 
     assert redrive(bench, "first", target=target).named == {"kpipe:redriven": 20}
@@ -151,7 +151,7 @@ def test_pressed_twice_nothing_goes_back_twice(broker: SandboxBroker, target: Re
 
 
 def test_a_letter_whose_entry_is_taken_back_goes_back_once_more(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker, partitions=3))
+    bench = fixed(with_dead_letters(broker, partitions=3))
     assert redrive(bench).named == {"kpipe:redriven": 5}
     ledger = ledger_topic_of(bench.pipeline)
     entry = max(read_all(bench.bootstrap, ledger), key=lambda each: each.partition)
@@ -173,7 +173,7 @@ def test_what_a_mapper_wrote_goes_back_as_it_wrote_it(broker: SandboxBroker) -> 
 
 
 def test_redrives_that_choose_the_same_letter_in_different_ways_take_it_once(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     assert redrive(bench, "one", record=Coordinates(bench.topic, 0, 5)).named == {
         "kpipe:not_selected": 4,
         "kpipe:redriven": 1,
@@ -187,7 +187,7 @@ def test_redrives_that_choose_the_same_letter_in_different_ways_take_it_once(bro
 
 
 def test_of_two_that_overlap_the_older_gives_way_and_nothing_goes_back_twice(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker, 100))
+    bench = fixed(with_dead_letters(broker, 100))
     bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
     first, second = order(bench, "first"), order(bench, "second")
     older = worker(bench, first)
@@ -211,7 +211,7 @@ def test_of_two_that_overlap_the_older_gives_way_and_nothing_goes_back_twice(bro
 
 
 def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker, 100))
+    bench = fixed(with_dead_letters(broker, 100))
     bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
     held = worker(bench, order(bench, "held"))
     held.open()
@@ -228,7 +228,7 @@ def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker:
 
 
 def test_a_retry_goes_on_where_the_last_try_stored(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker, 100))
+    bench = fixed(with_dead_letters(broker, 100))
     bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
     made = order(bench)
     cut = worker(bench, made)
@@ -247,10 +247,10 @@ def test_a_retry_goes_on_where_the_last_try_stored(broker: SandboxBroker) -> Non
 
 def test_a_segments_filter_and_its_several_outputs_are_one_letter_each(broker: SandboxBroker) -> None:
     bench = with_dead_letters(broker)
-    assert redrive(mended(bench, "orders_kit:only_even")).filtered == 5
-    assert redrive(mended(bench, "orders_kit:twice"), "again").named == {"kpipe:already_redriven": 5}
+    assert redrive(fixed(bench, "orders_kit:only_even")).filtered == 5
+    assert redrive(fixed(bench, "orders_kit:twice"), "again").named == {"kpipe:already_redriven": 5}
     other = with_dead_letters(broker)
-    counts = redrive(mended(other, "orders_kit:twice"))
+    counts = redrive(fixed(other, "orders_kit:twice"))
     assert (counts.written, counts.named["kpipe:redriven"]) == (10, 5)
 
 
@@ -261,7 +261,7 @@ def test_what_segments_count_stands_beside_the_outcomes_and_is_none_whatever_its
     broker: SandboxBroker, segments: list[str]
 ) -> None:
     bench = with_dead_letters(broker)
-    counts = redrive(mended(bench, *segments))
+    counts = redrive(fixed(bench, *segments))
     assert counts.named == {"kpipe:redriven": 5, "parked": 5}
 
 
@@ -276,7 +276,7 @@ def test_a_header_that_dead_letters_use_comes_back_with_its_record(
     )
     fill(bench.bootstrap, bench.topic, [Sent(b'{"id": 1}', b"1", headers=own)])
     bench.work(bench.plan())
-    redrive(mended(bench), target=target)
+    redrive(fixed(bench), target=target)
 
     (*_, back) = read_all(bench.bootstrap, bench.topic if target == "source" else bench.output)
 
@@ -289,7 +289,7 @@ def test_a_header_that_dead_letters_use_comes_back_with_its_record(
 
 
 def test_retries_are_kept(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker, 4), "faulty_kit:FailsTwice")
+    bench = fixed(with_dead_letters(broker, 4), "faulty_kit:FailsTwice")
     retry = type(bench.pipeline.retry).fixed(3, 0.001)
     counts = redrive(replace(bench, pipeline=replace(bench.pipeline, retry=retry)))
     assert (counts.written, counts.retried, counts.dead_lettered) == (2, 4, 0)
@@ -298,7 +298,7 @@ def test_retries_are_kept(broker: SandboxBroker) -> None:
 def test_an_output_that_is_too_large_makes_a_dead_letter_of_it_again(broker: SandboxBroker) -> None:
     bench = with_dead_letters(broker)
     for run_key, segment in (("one by one", "orders_kit:too_large"), ("batch", "batch_kit:too_large")):
-        counts = redrive(mended(bench, segment), run_key)
+        counts = redrive(fixed(bench, segment), run_key)
         assert counts.dead_lettered == 1
         (newest,) = letters(bench)[-1:]
         assert newest.fault.kind == "destination"
@@ -307,21 +307,21 @@ def test_an_output_that_is_too_large_makes_a_dead_letter_of_it_again(broker: San
 
 
 def test_a_message_that_is_no_dead_letter_stays_where_it_is(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     fill(bench.bootstrap, bench.dead, [Sent(b'{"id": 77}', b"77")])
     assert redrive(bench).named == {"kpipe:redriven": 5, "kpipe:unreadable": 1}
     assert 77 not in ids(bench, bench.output)
 
 
 def test_a_range_of_the_dead_letter_topic(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     counts = redrive(bench, start=Explicit({0: 1}), end=Explicit({0: 3}))
     assert counts.named == {"kpipe:redriven": 2}
     assert ids(bench, bench.output) == sorted([0, 2, 4, 6, 8, 3, 5])
 
 
 def test_nobodys_group_is_moved(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     before = committed(bench.bootstrap, bench.pipeline.group, bench.topic, 1)
     made = order(bench)
     work(bench, made)
@@ -332,7 +332,7 @@ def test_nobodys_group_is_moved(broker: SandboxBroker) -> None:
 
 
 def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_nothing(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     small = f"{bench.topic}.small"
     create_topics(bench.bootstrap, small, config={"max.message.bytes": "100"})
 
@@ -346,20 +346,20 @@ def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_no
 
 
 def test_letters_behind_a_stop_are_not_entered_and_go_back_later(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker), "faulty_kit:stops_at_five")
+    bench = fixed(with_dead_letters(broker), "faulty_kit:stops_at_five")
 
     (progress,) = work(bench, order(bench))
 
     assert (progress.state, progress.next_offset) == ("stopped", 2)
     assert progress.counts.named == {"kpipe:redriven": 2}
     assert [key.rpartition(b"/")[2] for key, _ in entries(bench)] == [b"0", b"1"]
-    assert redrive(mended(bench), "again").named == {"kpipe:already_redriven": 2, "kpipe:redriven": 3}
+    assert redrive(fixed(bench), "again").named == {"kpipe:already_redriven": 2, "kpipe:redriven": 3}
     assert ids(bench, bench.output) == list(range(10))
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, target: RedriveTarget) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     made, admin = order(bench, target=target), AdminClient(bench.settings)
     gone = bench.topic if target == "source" else bench.output
     admin.delete_topics([gone])[gone].result(30)
@@ -375,7 +375,7 @@ def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"topic_id": "another"}, "was made anew since it was planned"),
+        ({"topic_id": "another"}, "was re-created since it was planned"),
         ({"ranges": (PartitionRange(0, 0, 900, None),)}, "ends at 900 in partition 0 of .*, and the log at"),
     ],
 )
@@ -389,7 +389,7 @@ def test_a_dry_run_of_what_is_no_longer_there_says_so_at_once(
 
 
 def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: SandboxBroker) -> None:
-    bench = mended(with_dead_letters(broker, 40, partitions=2))
+    bench = fixed(with_dead_letters(broker, 40, partitions=2))
     result = dry_run(bench, exception_class="ValueError")
     assert result.outcomes["redriven"] == 20
     assert result.exception_classes == {"ValueError": 20}
@@ -407,7 +407,7 @@ def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: Sandbox
 
 
 def test_the_ledger_is_read_while_no_letter_is_in_hand(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = mended(with_dead_letters(broker))
+    bench = fixed(with_dead_letters(broker))
     at_work = worker(bench, order(bench))
     read, in_hand = Ledger._redriven, []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from letters import LETTER
 from pipelines import Bench
-from redrives import await_committed, dry_run, letters, mended, order, redrive, work, worker
+from redrives import await_committed, dry_run, fixed, letters, order, redrive, work, worker
 from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
@@ -36,7 +36,7 @@ def after_a_backfill(broker: SandboxBroker, **spec: Any) -> Bench:
     bench.work(bench.plan("backfill", start=Earliest(), end=Latest()))
     await_committed(bench)
     assert len(letters(bench)) == 2 * len(ODD)
-    return mended(bench)
+    return fixed(bench)
 
 
 def scattered(broker: SandboxBroker) -> Bench:

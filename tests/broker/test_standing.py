@@ -219,7 +219,7 @@ def test_what_is_left_of_a_topic_that_is_gone_opens_no_gate_and_hides_no_record(
     fill(bench.bootstrap, bench.topic, numbered(60, start=100))
     hold(bench.bootstrap, bench.pipeline.group, left)
 
-    with pytest.raises(StalePlanError, match="was made anew since the plan was made that is waited for"):
+    with pytest.raises(StalePlanError, match="was re-created since the plan was made that is waited for"):
         gate(bench, first)
     with pytest.raises(PlanError, match="pass over 0 to 29, which it has not read"):
         bench.plan("back", publish=True, start=Explicit({0: 30}))

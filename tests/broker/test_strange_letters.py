@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from letters import LETTER
 from pipelines import Bench
-from redrives import dry_run, letters, mended, redrive
+from redrives import dry_run, fixed, letters, redrive
 from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT, LARGEST_PARTITION, DeadLetter
@@ -92,12 +92,12 @@ def test_records_that_came_with_strange_headers_become_letters_and_go_back(
     found = letters(bench)
     assert [each.source.offset for each in found] == list(range(len(records)))
     assert max(each.attempt for each in found) == LARGEST_COUNT
-    assert redrive(mended(bench), "out").named == {"kpipe:redriven": len(records)}
+    assert redrive(fixed(bench), "out").named == {"kpipe:redriven": len(records)}
     assert [each.value for each in read_all(bench.bootstrap, bench.output)] == [each.value for each in found]
 
 
 def test_strange_letters_in_a_dead_letter_topic_are_redriven_or_left_where_they_are(broker: SandboxBroker) -> None:
-    bench = mended(Bench.make(broker.bootstrap_servers, segments=["faulty_kit:fails"]))
+    bench = fixed(Bench.make(broker.bootstrap_servers, segments=["faulty_kit:fails"]))
     home = replace(LETTER, source=replace(LETTER.source, topic=bench.topic, partition=0), pipeline=bench.topic)
     nowhere = replace(home, source=replace(home.source, partition=LARGEST_PARTITION))
     untimely = replace(home, source=replace(home.source, offset=7, timestamp=2**63 - 1))

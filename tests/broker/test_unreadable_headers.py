@@ -6,7 +6,7 @@ import json
 
 import pytest
 from pipelines import Bench
-from redrives import dry_run, mended, redrive
+from redrives import dry_run, fixed, redrive
 from strange_headers import write_header_name
 from topics import fill, numbered, read_all
 
@@ -52,10 +52,10 @@ def test_a_redrive_passes_over_it_and_its_dry_run_says_so(broker: SandboxBroker)
     bench.work(bench.plan())
     write_header_name(bench.bootstrap, bench.dead, b'{"id": 2}', b"\xff\xfe")
 
-    outcomes = dry_run(mended(bench)).outcomes
+    outcomes = dry_run(fixed(bench)).outcomes
 
     assert {name: count for name, count in outcomes.items() if count} == {"redriven": 100, "unreadable": 1}
-    assert redrive(mended(bench)).named == {"kpipe:redriven": 100, "kpipe:unreadable": 1}
+    assert redrive(fixed(bench)).named == {"kpipe:redriven": 100, "kpipe:unreadable": 1}
 
 
 @pytest.mark.parametrize("segments", SEGMENTS.values(), ids=SEGMENTS)

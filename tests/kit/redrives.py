@@ -101,7 +101,7 @@ def dry_run(bench: Bench, **how: Any) -> RedriveResult:
     return preview(bench.settings, order(bench, "dry-run", dry_run=True, **how))
 
 
-def mended(bench: Bench, *segments: str) -> Bench:
+def fixed(bench: Bench, *segments: str) -> Bench:
     """The same pipeline with other segments: those that made dead letters have been seen to."""
     return replace(bench, pipeline=replace(bench.pipeline, segments=segments))
 

@@ -373,8 +373,8 @@ MUTATIONS = (
     Mutation(
         "recovery: what is stored is not looked at again",
         f"{E}/chunk_retry.py",
-        "        # Whoever opens a producer looks: a newer run may have come in between.\n        self.go_back()",
-        "        # Whoever opens a producer looks: a newer run may have come in between.",
+        "may have come in between.\n        self.go_back()",
+        "may have come in between.",
         f"{U}/test_chunk_retry.py",
     ),
     Mutation(

@@ -24,7 +24,7 @@ PASSED, FAILED = 0, 1
 def main(chosen: Sequence[str]) -> int:
     mutations = [each for each in MUTATIONS if not chosen or any(word in each.name for word in chosen)]
     if not passes_without(mutations):
-        say("The tests fail without any mutation: mend them first")
+        say("The tests fail without any mutation: fix them first")
         return 1
     with tempfile.TemporaryDirectory(prefix="kpipe-mutants-") as folder:
         trees: SimpleQueue[Path] = SimpleQueue()

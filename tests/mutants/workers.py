@@ -164,7 +164,7 @@ MUTATIONS = (
         f"{U}/test_wiring.py",
     ),
     Mutation(
-        "planned topic: what was read of a topic that was made anew is stored",
+        "planned topic: what was read of a topic that was re-created is stored",
         f"{E}/partition_worker.py",
         "            self.topic.check()\n",
         "            pass\n",

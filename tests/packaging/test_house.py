@@ -58,3 +58,14 @@ def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
     found = [text for root in WRITTEN for file in sorted(root.rglob("*.py")) for text in docstrings(file)]
     assert len(found) > 1_000
     assert [text.splitlines()[0] for text in found if _QUESTION.match(text)] == []
+
+
+PROSE = [*WRITTEN, CHECKOUT / "docs", CHECKOUT / "docker", CHECKOUT / "README.md", CHECKOUT / "SECURITY.md"]
+GONE = re.compile(r"\b(made anew|(comes?|came) to nothing|no UTF-8|mend(s|ed|ing)?)\b", re.IGNORECASE)
+
+
+def test_words_that_nobody_else_uses_stay_away() -> None:
+    files = [file for root in PROSE for file in ([root] if root.is_file() else root.rglob("*")) if file.is_file()]
+    texts = {file: file.read_text() for file in files if file.suffix in (".py", ".md", ".yml", ".yaml")}
+    assert len(texts) > 200
+    assert {str(file): found[0] for file, text in texts.items() if (found := GONE.search(text))} == {}

@@ -90,7 +90,7 @@ def _replace(name: str, **other: object) -> None:
     module = sys.modules[name]
     for each, replacement in other.items():
         if not hasattr(module, each):
-            raise RuntimeError(f"{name} has no {each} any more: mend tests.simulation.injection")
+            raise RuntimeError(f"{name} has no {each} any more: fix tests.simulation.injection")
         setattr(module, each, replacement)
 
 

@@ -54,7 +54,7 @@ def go_through(words: Sequence[str], seconds: float) -> int:
     with tempfile.TemporaryDirectory(prefix="kpipe-simulated-mutants-") as folder:
         tree = copy_of_the_tree(Path(folder) / "tree")
         if outcome_in(tree, seconds / 3) != ALIVE:
-            say("The simulation finds something without any mutation: mend that first")
+            say("The simulation finds something without any mutation: fix that first")
             return 1
         for each in mutations:
             begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Seeds that have found something. What they find is mended, and stays so."""
+"""Seeds that have found something. What they find is fixed, and stays so."""
 
 from __future__ import annotations
 

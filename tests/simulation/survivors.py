@@ -56,7 +56,7 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "publishing: an empty partition of a new group stands nowhere",
         "plan: two ranges of one partition",
     ),
-    "redrives of schedules are of all letters, go to the output, have mended segments and no caps": (
+    "redrives of schedules are of all letters, go to the output, have fixed segments and no caps": (
         "redrive: one attempt more than the cap",
         "redrive: a fault at the end of the window is within it",
         "redrive: letters of every pipeline are meant",

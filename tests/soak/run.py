@@ -119,7 +119,7 @@ def _soak(folder: Path, kept: Path, minutes: float, rate: float) -> Outcome:
 
 
 def _produce(bootstrap_servers: str, production: Production, minutes: float, rate: float) -> int:
-    """Let everything go on for so long, and then come to its end: all is read, and what can be mended is."""
+    """Let everything go on for so long, and then come to its end: all is read, and what can be fixed is."""
     producer = SteadyProducer(bootstrap_servers, SOURCE, rate)
     producer.start()
     try:
@@ -127,7 +127,7 @@ def _produce(bootstrap_servers: str, production: Production, minutes: float, rat
     finally:
         produced = producer.stop()
     _say(f"{produced:,} records are produced, and no more come")
-    # What is in the topic, also from the last redrive; then what can be mended, without a way through the topic.
+    # What is in the topic, also from the last redrive; then what can be fixed, without a way through the topic.
     production.finish_redrive()
     production.run()
     production.redrive("output")

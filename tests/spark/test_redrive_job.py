@@ -31,27 +31,27 @@ def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_onc
     bench = Bench.make(broker.bootstrap_servers, PARTITIONS, segments=["faulty_kit:odd_ones_fail"])
     fill(bench.bootstrap, bench.topic, numbered(2 * LETTERS, PARTITIONS))
     bench.work(bench.plan())
-    mended = replace(bench, pipeline=replace(bench.pipeline, segments=(), chunk_records=CHUNK))
-    made = order(mended, target=target)
+    fixed = replace(bench, pipeline=replace(bench.pipeline, segments=(), chunk_records=CHUNK))
+    made = order(fixed, target=target)
     assert made.plan.offsets_planned >= LETTERS
 
-    with running_job(mended, made.plan, redrive=made.redrive) as job:
-        wait_for(lambda: counts(mended, made.plan).read > 2 * CHUNK, "some chunks")
+    with running_job(fixed, made.plan, redrive=made.redrive) as job:
+        wait_for(lambda: counts(fixed, made.plan).read > 2 * CHUNK, "some chunks")
         python_workers(job.pid)[0].send_signal(signal.SIGKILL)
         job.wait(60)
-    end_transactions(mended, made.plan)
-    before = counts(mended, made.plan).read
+    end_transactions(fixed, made.plan)
+    before = counts(fixed, made.plan).read
     assert before < LETTERS
-    with running_job(mended, made.plan, redrive=made.redrive) as job:
-        wait_for(lambda: counts(mended, made.plan).read > before + CHUNK, "a chunk of the second try")
+    with running_job(fixed, made.plan, redrive=made.redrive) as job:
+        wait_for(lambda: counts(fixed, made.plan).read > before + CHUNK, "a chunk of the second try")
         driver_jvm(job.pid).send_signal(signal.SIGKILL)
         job.wait(60)
-    end_transactions(mended, made.plan)
-    assert counts(mended, made.plan).read < LETTERS
+    end_transactions(fixed, made.plan)
+    assert counts(fixed, made.plan).read < LETTERS
     # Another press, before the first one has come to its end, takes over; the first one then leaves it alone.
-    second = order(mended, "redrive-2", target=target)
-    assert all(progress.complete for progress in work(mended, second))
-    assert all(progress.complete or progress.ended == "revoked" for progress in work(mended, made))
+    second = order(fixed, "redrive-2", target=target)
+    assert all(progress.complete for progress in work(fixed, second))
+    assert all(progress.complete or progress.ended == "revoked" for progress in work(fixed, made))
 
     topic = bench.topic if target == "source" else bench.output
     times = Counter(record.key for record in read_all(bench.bootstrap, topic))
@@ -59,7 +59,7 @@ def test_ten_thousand_dead_letters_killed_in_the_middle_and_repeated_go_back_onc
     odd = {str(each).encode() for each in range(1, 2 * LETTERS, 2)}
     assert {times[key] for key in odd} == {2 if target == "source" else 1}
     assert {times[key] for key in times.keys() - odd} == {1}
-    assert redrive(mended, "redrive-3", target=target).named == {"kpipe:already_redriven": LETTERS}
+    assert redrive(fixed, "redrive-3", target=target).named == {"kpipe:already_redriven": LETTERS}
 
 
 def counts(bench: Bench, plan: Plan) -> Counts:

@@ -131,7 +131,7 @@ class History:
         :param group: the one that the checkpoint commits to
         :param topic: the source, or for a redrive the dead-letter topic
         :param ranges: by partition, also the empty ones
-        :param fates: where the segments are others than declared, as the mended ones of a redrive
+        :param fates: where the segments are others than declared, as the fixed ones of a redrive
         """
         self._write(
             "planned",

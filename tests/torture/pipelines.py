@@ -41,8 +41,8 @@ class Victim:
         return f"{self.name}.dead"
 
     @property
-    def mended(self) -> KafkaPipeline:
-        return replace(self.pipeline, segments=("torture_kit:Mended",))
+    def fixed(self) -> KafkaPipeline:
+        return replace(self.pipeline, segments=("torture_kit:Fixed",))
 
     @property
     def topics(self) -> dict[str, int]:

@@ -87,7 +87,7 @@ class Runs:
     def new(self, kind: RunKind, rnd: random.Random | None, **wishes: Any) -> DagRun:
         """Draw the arguments of a run; without a source of chance, those of somebody who wants it done."""
         dag = self._folder / (self.victim.name if kind == "live" else f"{self.victim.name}.{kind}")
-        pipeline = self.victim.mended if kind == "redrive" else self.victim.pipeline
+        pipeline = self.victim.fixed if kind == "redrive" else self.victim.pipeline
         run = DagRun(DagRunFiles(dag, next(self._numbers)), kind, pipeline)
         own: dict[str, Any] = {"py_files": [KIT], "progress_interval": 2.0}
         if rnd is not None:

@@ -51,8 +51,8 @@ class SortOutAsync(SortOut):
         return self.told(record) if passes(record.value) else None
 
 
-class Mended(SortOut):
-    """The mended segment: poison passes."""
+class Fixed(SortOut):
+    """The fixed segment: poison passes."""
 
     def process(self, record: Any) -> Any:
         time.sleep(PACE_SECONDS)

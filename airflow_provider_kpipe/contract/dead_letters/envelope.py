@@ -93,7 +93,7 @@ class Envelope(Document):
 
     @classmethod
     def read_bytes(cls, raw: bytes) -> Envelope | None:
-        """Read an envelope as `read_text` does; return None also for bytes that are no UTF-8."""
+        """Read an envelope as `read_text` does; return None also for bytes that are not UTF-8."""
         try:
             return cls.read_text(raw.decode())
         except UnicodeDecodeError:

@@ -109,7 +109,7 @@ class SharedMonitor:
     def _give_up(self, counts: Counts) -> None:
         if (reason := self._budget.exceeded_by(*_of(counts))) is not None:
             raise BudgetExceededError(
-                f"{reason}: the chunk in which that was found is given up, and what was stored before it stays; mend "
+                f"{reason}: the chunk in which that was found is given up, and what was stored before it stays; fix "
                 "the cause or raise the limit, then run again"
             )
 

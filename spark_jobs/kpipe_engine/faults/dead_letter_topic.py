@@ -62,7 +62,7 @@ class NoDeadLetters:
             raise PartitionHaltedError(cannot_read(message, fault), message.offset())
         raise PartitionHaltedError(
             f"offset {message.offset()}: {fault}; the pipeline has no dead-letter topic to put the record in: "
-            "mend the segment or the record, or give the pipeline a dead_letter, then run again",
+            "fix the segment or the record, or give the pipeline a dead_letter, then run again",
             message.offset(),
         )
 

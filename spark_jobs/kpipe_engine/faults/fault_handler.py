@@ -86,7 +86,7 @@ class UsersChoice:
         except BaseException as error:
             raise PartitionHaltedError(
                 f"offset {message.offset()}: on_fault={self._path!r} itself failed over it "
-                f"({shown(error)}); the record's fault was {fault}; mend the function, then run again",
+                f"({shown(error)}); the record's fault was {fault}; fix the function, then run again",
                 message.offset(),
             ) from error
 
@@ -95,6 +95,6 @@ def _named(message: SourceMessage, fault: Fault) -> str:
     if fault.kind == "source":
         return cannot_read(message, fault)
     return (
-        f"offset {message.offset()}: {fault}; mend the segment or the record, or let on_fault put it into a "
+        f"offset {message.offset()}: {fault}; fix the segment or the record, or let on_fault put it into a "
         "dead letter, then run again"
     )

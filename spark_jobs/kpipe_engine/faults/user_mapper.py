@@ -36,7 +36,7 @@ class Mapper:
             raise PartitionHaltedError(
                 f"offset {letter.source.offset}: the dead letter mapper {self._path!r} made nothing of the record "
                 f"({shown(error)}): it takes a DeadLetter and returns key, value and headers; "
-                "mend it, or ship its module with py_files, then run again",
+                "fix it, or ship its module with py_files, then run again",
                 letter.source.offset,
             ) from error
 

@@ -43,7 +43,7 @@ class SegmentChain:
                 raise
             except BaseException as error:
                 raise PartitionHaltedError(
-                    f"segment {path!r} did not open: {shown(error)}; mend it or what it needs, then run again"
+                    f"segment {path!r} did not open: {shown(error)}; fix it or what it needs, then run again"
                 ) from error
 
     @property
@@ -111,7 +111,7 @@ def find_segment(path: str, limit: Limit = NO_LIMIT) -> Any:
     except BaseException as error:
         raise PartitionHaltedError(
             f"segment {path!r} cannot be imported on the executor ({shown(error)}): "
-            "mend its module, ship it with py_files, or install it on the executors, then run again"
+            "fix its module, ship it with py_files, or install it on the executors, then run again"
         ) from error
     if not callable(found):
         raise PartitionHaltedError(f"segment {path!r} is a {type(found).__name__}, not a function or a class")

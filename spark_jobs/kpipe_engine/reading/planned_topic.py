@@ -41,7 +41,7 @@ class PlannedTopic:
             )
         if found != self._id:
             raise PartitionHaltedError(
-                f"topic {self._name!r} was made anew while it was read (its id was {self._id}, now it is {found}): "
+                f"topic {self._name!r} was re-created while it was read (its id was {self._id}, now it is {found}): "
                 "what was read since then is not stored; start a new run"
             )
 

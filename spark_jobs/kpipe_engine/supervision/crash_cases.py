@@ -74,7 +74,7 @@ class Case:
 
     def note_hang(self, death: Death) -> str:
         """Stop the block over user code that hung outside of any record: it would make the next worker hang, too."""
-        reason = f"the worker {death.message}; mend it or what it needs, then run again"
+        reason = f"the worker {death.message}; fix it or what it needs, then run again"
         self._stop(reason, *(planned.partition for planned in self.block))
         return f"partitions {self.partitions}: {reason}"
 
@@ -166,7 +166,7 @@ class Case:
         if at.first in known:
             reason = (
                 f"offset {at.first}: {known[at.first]}; and what becomes of that fault (on_fault, or the mapper of the "
-                f"dead letter) makes the worker die, too: it {death.message}; mend it, then run again"
+                f"dead letter) makes the worker die, too: it {death.message}; fix it, then run again"
             )
             self._stop(reason, at.partition)
             return self.care, reason

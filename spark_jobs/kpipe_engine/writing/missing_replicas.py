@@ -27,7 +27,7 @@ def reason_with_replicas(stop: Exception, settings: Settings, written: Sequence[
         for each in _missing(settings, written) if _may_be_behind(stop) else ():
             found.append(each)
     missing = ", ".join(found)
-    return f"{missing}, and may take nothing until that is mended: {reason}" if missing else reason
+    return f"{missing}, and may take nothing until that is fixed: {reason}" if missing else reason
 
 
 def is_well(settings: Settings, written: Sequence[str]) -> bool:

@@ -172,7 +172,7 @@ class Operator:
         self.world.log("ELECT", partition)
 
     def recreate(self) -> None:
-        """The topic is made anew, with nobody at work; the group's offsets outlive it, or they do not."""
+        """The topic is re-created, with nobody at work; the group's offsets outlive it, or they do not."""
         world = self.world
         if not self.when(self.is_alone) or world.made_anew or not self.held:
             return

@@ -73,7 +73,7 @@ class World:
     stored_over: set[int] = field(default_factory=set)
     """Partitions in which somebody has stored over what somebody else has later: what that one had counted is gone."""
     source: dict[int, Place] = field(default_factory=dict)
-    """Of records that were read of the source in the end, or before it was made anew."""
+    """Of records that were read of the source in the end, or before it was re-created."""
     told_of: dict[tuple[str, int], Held] = field(default_factory=dict)
     """What a checkpoint has told of, by group and partition: what its run has stored, or its plan has known."""
     busy: int = 0
@@ -113,7 +113,7 @@ class World:
         self.partitions += 1
 
     def known_as(self, partition: int) -> int:
-        """A topic that was made anew has other partitions, to the model."""
+        """A topic that was re-created has other partitions, to the model."""
         return 1_000 * self.made_anew + partition
 
     def keep_source(self) -> None:

@@ -74,15 +74,15 @@ def ailing(*said: tuple[str, str]) -> Ailments:
 @pytest.mark.parametrize(
     ("said", "kind", "named"),
     [
-        ((WRONG_PASSWORD, ALL_DOWN), ConnectionSettingsError, r"Invalid username or password\): .*mend its login"),
+        ((WRONG_PASSWORD, ALL_DOWN), ConnectionSettingsError, r"Invalid username or password\): .*fix its login"),
         ((WRONG_AUTHORITY, ALL_DOWN), ConnectionSettingsError, r"certificate verify failed\): .*ssl\.ca\.location"),
-        ((UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"not known\): no such host is known: mend bootstrap\.servers"),
+        ((UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"not known\): no such host is known: fix bootstrap\.servers"),
         ((REFUSED, ALL_DOWN), UnreachableError, r"Connection refused\): nobody listens there: .* host and port"),
         ((REFUSED, UNKNOWN_HOST, ALL_DOWN), UnreachableError, r"refused; .*not known\): no such host"),
         ((NO_LOGIN, ALL_DOWN), ConnectionSettingsError, r"SASL state\): the listener takes no login"),
         *(((each, ALL_DOWN), KafkaUnavailableError, r"\): the broker was gone before") for each in HUNG_UP_IN_LOGIN),
         ((HUNG_UP_IN_LOGIN[0], REFUSED, ALL_DOWN), KafkaUnavailableError, r"\): the broker was gone before"),
-        ((HUNG_UP_IN_LOGIN[0], WRONG_PASSWORD, ALL_DOWN), ConnectionSettingsError, r"password\): .*mend its login"),
+        ((HUNG_UP_IN_LOGIN[0], WRONG_PASSWORD, ALL_DOWN), ConnectionSettingsError, r"password\): .*fix its login"),
         ((NO_CERTIFICATE, ALL_DOWN), ConnectionSettingsError, r"bad certificate\): .*ssl\.certificate\.location"),
         *(((each, ALL_DOWN), UnreachableError, r"\): the listener speaks no TLS") for each in NO_TLS),
         ((*NO_TLS, RESET, ALL_DOWN), UnreachableError, r"wrong version number.*\): the listener speaks no TLS"),
@@ -90,7 +90,7 @@ def ailing(*said: tuple[str, str]) -> Ailments:
         ((TIMED_OUT, ALL_DOWN), KafkaUnavailableError, r"timed out .*\): see that the cluster is up"),
         ((TIMED_OUT, REFUSED, ALL_DOWN), KafkaUnavailableError, r"refused\): nobody listens there"),
         # One of several brokers only, as far as is known.
-        ((WRONG_PASSWORD,), KafkaUnavailableError, r"Invalid username or password\): .*mend its login"),
+        ((WRONG_PASSWORD,), KafkaUnavailableError, r"Invalid username or password\): .*fix its login"),
         ((REFUSED,), KafkaUnavailableError, r"nobody listens there"),
         ((CUT_OFF, ALL_DOWN), UnreachableError, r"Disconnected\): the listener hangs up on whoever does not log in"),
         ((ALL_DOWN,), KafkaUnavailableError, r"Timed out\): see that the cluster is up"),

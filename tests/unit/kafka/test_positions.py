@@ -104,7 +104,7 @@ def test_settings_that_no_client_takes_are_an_error_of_the_connection(setting: s
     with pytest.raises(ConnectionSettingsError, match="refuses the settings of the Kafka connection") as refused:
         Positions({**SETTINGS, "security.protocol": "ssl", setting: value})
     assert said in str(refused.value)
-    assert str(refused.value).endswith(": mend its extra")
+    assert str(refused.value).endswith(": fix its extra")
 
 
 def test_settings_that_only_a_consumer_does_not_take_are_too() -> None:

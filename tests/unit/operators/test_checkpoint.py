@@ -186,7 +186,7 @@ def test_a_dry_run_commits_nothing(
     ("error", "raised"),
     [
         (GroupMovedError("someone else moved it"), AirflowFailException),
-        (StalePlanError("made anew"), AirflowFailException),
+        (StalePlanError("re-created"), AirflowFailException),
         (GroupInUseError("live members"), GroupInUseError),
         (CommitError("not committed"), CommitError),
     ],

@@ -156,8 +156,8 @@ def test_a_missing_plan_fails_for_good(run: Any, world: World) -> None:
 
 
 def test_a_topic_made_anew_fails_for_good_before_spark_is_asked(run: Any, plan: MakePlan, world: World) -> None:
-    world.stale = StalePlanError("topic 'orders' was made anew")
-    with pytest.raises(AirflowFailException, match="made anew"):
+    world.stale = StalePlanError("topic 'orders' was re-created")
+    with pytest.raises(AirflowFailException, match="re-created"):
         run(plan((0, 5)))
     assert (world.submitted, world.looked_for_open) == (0, 0)
 
@@ -325,7 +325,7 @@ def test_a_finished_run_that_is_cleared_keeps_its_counts_whatever_kafka_knows(
     first = run(plan((0, 5)))
     assert state.retentions == {NEVER_EXPIRE}
     # A newer run has overwritten what was stored, and the topic is gone.
-    world.stale = StalePlanError("topic 'orders' was made anew")
+    world.stale = StalePlanError("topic 'orders' was re-created")
     context["ti"].pushed.clear()
     assert run(plan((0, 5))) == first
     assert (world.submitted, world.looked_for_open) == (1, 1)

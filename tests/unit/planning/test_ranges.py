@@ -296,7 +296,7 @@ def test_a_cap_is_a_whole_number_from_one(name: str, cap: Any) -> None:
         ({"start": Explicit({0: 100}), "end": Explicit({1: 50})}, "no partition in common: they name [0] and [1]"),
         (
             {"start": Explicit({0: 180, 1: 5}), "end": Explicit({0: 170, 1: 5})},
-            "partition 0: the end 170 lies before the start 180: exchange or mend them",
+            "partition 0: the end 170 lies before the start 180: exchange or fix them",
         ),
     ],
     ids=repr,

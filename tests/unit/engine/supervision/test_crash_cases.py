@@ -69,7 +69,7 @@ def test_a_limit_that_is_exceeded_over_a_record_by_itself_has_no_other_cause(cas
 def test_what_hangs_beside_records_is_not_tried_again(case: Case) -> None:
     said = case.note_hang(Death("timeout", "was ended, as open() of segment 'a:b' had not come to its end within 60 s"))
     reason = (
-        "the worker was ended, as open() of segment 'a:b' had not come to its end within 60 s; mend it or what it "
+        "the worker was ended, as open() of segment 'a:b' had not come to its end within 60 s; fix it or what it "
         "needs, then run again"
     )
     assert case.care == Precautions(stops={1: reason, 2: reason})

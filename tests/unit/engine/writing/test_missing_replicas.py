@@ -53,7 +53,7 @@ def reason(stop: Exception, *written: str, at: str = "somewhere") -> str:
 def test_topics_that_lack_replicas_are_named_before_the_rest(stop: Exception) -> None:
     assert reason(stop, "whole", "lacking", "unknown", "gone").startswith(
         "topic 'lacking' has 1 of 3 replicas in sync in partition 1, topic 'gone' has no leader in partition 0, "
-        "and may take nothing until that is mended: "
+        "and may take nothing until that is fixed: "
     )
 
 
