@@ -142,7 +142,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
         for each in waiting:
             each.let_go()
         for each in waiting:
-            wait_for(lambda each=each: each.working.worker.admission.paused, "output that waits")
+            wait_for(lambda each=each: each.working.worker.delivery.acks._admission.paused, "output that waits")
         second.start()
         await_brokers(bootstrap)
         await_in_sync(bootstrap, replicated, 2)
