@@ -20,7 +20,7 @@ with DAG(
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=pendulum.datetime(2026, 1, 1, tz="UTC"),
     catchup=False,
-    # Two parallel runs of one pipeline would take its partitions from each other.
+    # Concurrent runs of one pipeline would take partitions from each other.
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=10)},
     tags=["kpipe"],
