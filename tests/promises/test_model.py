@@ -168,6 +168,21 @@ def test_counts_that_are_no_sum_of_what_was_handled() -> None:
             assert any("counts" in said for said in check(model, {"r0": range(10)}))
 
 
+@pytest.mark.parametrize(
+    ("by_the_other", "said"), [(range(10), []), (range(2, 10), ["has handled (1, 1, 0, 0) itself"])]
+)
+def test_a_chunk_that_was_written_and_not_stored_counts_where_nobody_else_has_it(
+    by_the_other: range, said: list[str]
+) -> None:
+    model = Model(False, False, fate)
+    model.add_partition(0)
+    plan(model, "r0")
+    model.told.append(told(plan(model, "r1"), (0, 0, 0, 0)))
+    found = [each for each in check(model, {"r0": by_the_other, "r1": [1]}) if "counts" in each]
+    assert len(found) == len(said)
+    assert all(words in each for words, each in zip(said, found, strict=True))
+
+
 def test_counts_of_a_run_that_took_over_from_one_with_a_later_end() -> None:
     for reached, said in ((10, 0), (5, 1), (None, 1)):
         model = make()
