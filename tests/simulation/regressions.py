@@ -8,6 +8,7 @@ CLEARED = "what pieces had completed was written again by their run, cleared aft
 ANNOUNCED = "a transaction that its worker had only announced when it died was taken for one that readers wait for"
 RETAINED = "a log whose start had moved beyond an election was taken for one that an unclean election had cut"
 ANOTHER_CUT = "the second piece of a newer run was taken for that of an older one, which had been cut elsewhere"
+LATE = "progress was not known to go back with a commit of the same worker that came late, in at least once"
 NOT_REDONE = "a chunk was missed in the counts that was written twice, by a run that died before it stored"
 TOLD_OF_ANOTHER = "progress was let expire that no checkpoint had told of: another run had come to that offset before"
 
@@ -21,5 +22,6 @@ SEEDS: dict[int, str] = {
     106283: TOLD_OF_ANOTHER,
     5012207: ANOTHER_CUT,
     7027019: NOT_REDONE,
+    7058610: LATE,
 }
 """With what was wrong."""

@@ -42,14 +42,19 @@ class Watch:
             self._look_before(partition, new.offset, run.key)
 
     def _look_at_leases(self, group: str, partition: int, old: Held | None, new: Held) -> None:
-        """In exactly once, nobody stores where somebody later has. In at least once, counts go back with it."""
+        """Flag a run that stores over a later one, in exactly once.
+
+        In at least once, counts go back with it, and also with a worker's own commit that was late.
+        """
         if old is None or group.endswith(OTHERS):
             return
         before, after = leased(old.metadata), leased(new.metadata)
-        if before and after and before.topic_id == after.topic_id and before.lease > after.lease:
-            if not self._world.script.setup.exactly_once:
+        if before is None or after is None or before.topic_id != after.topic_id:
+            return
+        if not self._world.script.setup.exactly_once:
+            if (before.lease, old.offset) > (after.lease, new.offset):
                 self._world.stored_over.add(self._world.known_as(partition))
-                return
+        elif before.lease > after.lease:
             said = (
                 f"{after.run_key} has stored {new.offset} of partition {partition} in {group!r} over {before.run_key}"
             )
