@@ -269,8 +269,8 @@ def _check(wishes: Wishes, partition: int, starts: dict[int, int], ends: dict[in
         raise PlanError(f"{where}: the start {start} lies below the start of the log, {first}: raise it")
     if isinstance(wishes.start, Committed) and start > after_last:
         raise PlanError(
-            f"{where}: the group stands at {start}, above the end of the log, {after_last}: the topic was made "
-            "anew or truncated; reset the group, or start from 'earliest'"
+            f"{where}: the group stands at {start}, above the end of the log, {after_last}: the topic was "
+            "re-created or truncated; reset the group, or start from 'earliest'"
         )
     if start > end:
         if isinstance(wishes.start, Committed):

@@ -161,6 +161,18 @@ def test_a_published_window_passes_over_nothing_that_a_new_group_has_not_read(br
     assert starts(bench.plan(run_key="live")) == [60]
 
 
+def test_but_over_what_has_left_the_topic(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    whole(bench, "first")
+    fill(bench.bootstrap, bench.topic, numbered(20, start=10))
+    admin = AdminClient(bench.settings)
+    for future in admin.delete_records([TopicPartition(bench.topic, 0, 20)]).values():
+        future.result(30)
+    whole(bench, "back", publish=True, start=Earliest())
+    assert at(bench, 1) == {0: 30}
+
+
 def test_a_partition_of_a_published_run_that_stopped_below_the_group_holds_up_no_other(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(40, partitions=2))

@@ -302,7 +302,7 @@ MUTATIONS = (
     Mutation(
         "publishing: a backfill passes over what the group has not read",
         PUBLISHING,
-        "(committed is not None and committed < planned.start)",
+        "(committed is not None and committed < lowest)",
         "(committed is not None and committed < 0)",
         PUBLISHED,
     ),

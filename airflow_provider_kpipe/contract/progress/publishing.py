@@ -94,7 +94,9 @@ def _published_window(plan: Plan, progress: PartitionProgress, facts: Facts) -> 
     planned, committed = progress.range, _committed(facts)
     if not len(planned) or not progress.started:
         return None
-    if not is_untouched(plan, progress, facts) or (committed is not None and committed < planned.start):
+    # The plan passes over nothing that could be read: a window may begin above its group where the log does.
+    lowest = planned.start if planned.committed is None else min(planned.start, planned.committed)
+    if not is_untouched(plan, progress, facts) or (committed is not None and committed < lowest):
         raise MovedError(_moved(plan, progress, facts))
     if committed is not None and progress.next_offset <= committed:
         return None

@@ -93,6 +93,15 @@ def test_a_backfill_passes_over_nothing_that_the_group_has_not_read() -> None:
         target_of(BACKFILL, come(70), facts(30))
 
 
+def test_but_over_what_had_left_the_log_when_it_was_planned() -> None:
+    planned = replace(RANGE, committed=30)
+    found = target_of(BACKFILL, come(70, planned), facts(30))
+    assert found is not None
+    assert found.offset == 70
+    with pytest.raises(MovedError):
+        target_of(BACKFILL, come(70, planned), facts(29))
+
+
 @pytest.mark.parametrize(("committed", "target"), [(40, 70), (60, 70), (70, None), (90, None)])
 def test_a_backfill_takes_the_group_forwards_only(committed: int, target: int | None) -> None:
     found = target_of(BACKFILL, come(70), facts(committed))
