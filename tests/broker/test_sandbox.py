@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from processes import outlasting
 
 from airflow_provider_kpipe.sandbox import (
     SandboxBroker,
@@ -55,15 +55,10 @@ def end_offset(broker: SandboxBroker, topic: str, timeout: float) -> int:
 
 def wait_until_gone(pid: int, seconds: float = 60) -> bool:
     """Whether the process ends in time; one that is only waiting to be reaped has ended."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        time.sleep(0.05)
-    return False
+    try:
+        return outlasting([psutil.Process(pid)], seconds) == []
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_it_lists_its_node(broker: SandboxBroker) -> None:
