@@ -11,11 +11,11 @@ from pathlib import Path
 
 LONGEST = 72
 TYPES = ("bench", "build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test")
-_SUBJECT = re.compile(rf"(?P<type>{'|'.join(TYPES)})(\([a-z0-9 ,._-]+\))?!?: (?P<words>\S.*)")
+_SUBJECT = re.compile(rf"({'|'.join(TYPES)})(\([a-z0-9 ,._-]+\))?!?: (?P<words>\S.*)")
 # Git writes these itself.
 _BY_GIT = ("Merge ", "Revert ", "fixup! ", "squash! ")
 # "adds" and "added" tell of a commit; "add" says what it does. A verb of its own may end so, too.
-_NO_IMPERATIVE = re.compile(r"(?P<stem>[a-z]+)(ed|ing|[^s']s)")
+_NO_IMPERATIVE = re.compile(r"[a-z]+(ed|ing|[^s']s)")
 _VERBS = frozenset({"bring", "embed", "feed", "focus", "process", "seed", "shed", "speed"})
 
 

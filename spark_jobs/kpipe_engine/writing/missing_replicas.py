@@ -21,13 +21,15 @@ def reason_with_replicas(stop: Exception, settings: Settings, written: Sequence[
 
     The client retries a write that a broker rejects for lack of replicas, and in the end reports only a timeout.
     """
-    reason, found = reason_of(stop), []
-    # If the cluster does not answer, only the reason of the stop is known.
+    reason = reason_of(stop)
+    if not _may_be_behind(stop):
+        return reason
+    found = []
+    # If the cluster ceases to answer, the topics that it has answered about are named all the same.
     with contextlib.suppress(KafkaException):
-        for each in _missing(settings, written) if _may_be_behind(stop) else ():
+        for each in _missing(settings, written):
             found.append(each)
-    missing = ", ".join(found)
-    return f"{missing}, and may take nothing until that is fixed: {reason}" if missing else reason
+    return f"{', '.join(found)}, and may take nothing until that is fixed: {reason}" if found else reason
 
 
 def is_well(settings: Settings, written: Sequence[str]) -> bool:
