@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -25,6 +27,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOneProcess
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = in_order(items)
+
+
+@pytest.fixture(autouse=True)
+def log_of_its_own(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Keep the lines of earlier tests out of a test's log: a call that a worker has abandoned goes on in its thread."""
+    earlier = set(threading.enumerate()) - {threading.current_thread()}
+
+    def is_its_own(_: logging.LogRecord) -> bool:
+        return threading.current_thread() not in earlier
+
+    caplog.handler.addFilter(is_its_own)
+    yield
+    caplog.handler.removeFilter(is_its_own)
 
 
 @pytest.fixture(scope="session")
