@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
 from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.assignment.careful_start import CarefulStart
 from kpipe_engine.assignment.claiming import Claims
-from kpipe_engine.assignment.events import PartitionEvents
 from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.assignment.slow_calls import SlowCalls
 from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError, may_be_fenced
 from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.stop_signal import StopSignal
-from kpipe_engine.writing.chunk_writer import Delivery
-from kpipe_engine.writing.producer_session import ProducerSession, TracingSession
+from kpipe_engine.writing.chunk_writer import ChunkWriter
 
 log = logging.getLogger("kpipe")
 
@@ -31,92 +32,98 @@ class ChunkRetry:
     def __init__(
         self,
         assignment: Assignment,
-        source: RangeReader,
-        delivery: Delivery,
-        ownership: Claims,
-        events: PartitionEvents,
+        range_reader: RangeReader,
+        writer: ChunkWriter,
+        claims: Claims,
         stop_signal: StopSignal,
+        careful_start: CarefulStart,
+        slow_calls: SlowCalls,
     ) -> None:
-        self._assignment, self._source, self._delivery = assignment, source, delivery
-        self._ownership, self._events, self._stop_signal = ownership, events, stop_signal
-        self._is_careful = False
+        self._assignment, self._range_reader, self._writer = assignment, range_reader, writer
+        self._claims, self._stop_signal = claims, stop_signal
+        self._careful_start, self._slow_calls = careful_start, slow_calls
+        self._tries = 0
+        self._is_isolating = False
 
     @property
-    def next_states(self) -> list[RangeState]:
+    def next_ranges(self) -> Sequence[RangeState]:
         """Ranges of the next chunk."""
         working = self._assignment.working
-        return sorted(working, key=lambda state: not state.is_suspect)[:1] if self._is_careful else working
+        if suspected := self._careful_start.states(working):
+            return suspected
+        return sorted(working, key=lambda state: not state.is_suspect)[:1] if self._is_isolating else working
 
-    def until_it_works(self, step: Callable[[], None], concerned: Callable[[], Sequence[RangeState]]) -> None:
-        """Repeat a step, carefully and from the stored offsets, until it succeeds or concerns no range any more."""
-        tries = 0
-        while not tries or concerned():
-            try:
-                step()
-                self._trust_again()
-                return
-            except ChunkFailedError as failure:
-                # A try that found another faulty record made progress: the count starts over.
-                tries = 1 if self._assignment.current.learn(failure.faults) else tries + 1
-                self._give_up(failure, tries)
-            except KafkaException as failure:
-                tries += 1
-                self._give_up(failure, tries)
-                if may_be_fenced(failure.args[0]):
-                    # Wait before we fence the producer that fenced us: it may be the rightful owner, about to store
-                    # its lease.
-                    self._stop_signal.wait(LEASE_SECONDS)
-                    self.go_back()
-            if concerned():
-                self._start_over(TracingSession)
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Make the block a try: after a failure, the worker is back at the stored offsets, and can try again."""
+        try:
+            yield
+            self._trust_again()
+            self._tries = 0
+        except (ChunkFailedError, KafkaException) as failure:
+            self._go_on_after(self._slow_calls.explain(failure))
 
     def begin(self) -> None:
         """Start a chunk, with a new producer if the last one has lost a connection."""
-        if self._delivery.lost_connection:
+        if self._writer.lost_connection:
             log.info(
                 "partition %d: a connection to the broker was lost: a new producer", self._assignment.current.partition
             )
-            self._start_over(TracingSession if self._is_careful else ProducerSession)
-        self._delivery.begin()
+            self._start_over(isolates=self._is_isolating)
+        self._writer.begin()
 
-    def forget_chunk(self) -> None:
-        """Discard the open chunk, without suspecting its records."""
-        self._start_over(ProducerSession)
+    def discard_chunk(self) -> None:
+        """Discard the open chunk, without suspecting its records, and open an empty one in its place.
 
-    def go_back(self) -> None:
-        self.look(self._assignment.unsettled)
+        Records that were sent without a transaction stay.
+        """
+        self._start_over(isolates=False)
+        self._writer.begin()
 
-    def look(self, states: Sequence[RangeState]) -> list[RangeState]:
-        """Go back to the stored offsets, and revoke each partition that another worker has taken on meanwhile."""
-        self._source.forget()
-        before = self._ownership.look(states)
-        for state in states:
-            if state.is_revoked:
-                self._events.tell("revoked", state, reason=state.reason)
-            elif state.is_unreadable:
-                self._events.tell("faulted", state, reason=state.reason)
-        return before
+    def rewind(self, states: Sequence[RangeState]) -> list[RangeState]:
+        """Go back to the stored offsets, and revoke each partition that another worker has taken on meanwhile.
 
-    def _give_up(self, failure: Exception, tries: int) -> None:
+        Return the ranges that an earlier run had in pieces.
+        """
+        self._range_reader.forget()
+        cut = self._claims.read_stored(states)
+        self._assignment.emit_lost(states)
+        return cut
+
+    def _go_on_after(self, failure: Exception) -> None:
+        finds_fault = isinstance(failure, ChunkFailedError) and self._assignment.current.learn(failure.faults)
+        # A try that found another faulty record made progress: the count starts over.
+        self._tries = 1 if finds_fault else self._tries + 1
+        self._stop_after_last_try(failure)
+        if isinstance(failure, KafkaException) and may_be_fenced(failure.args[0]):
+            # Wait before we fence the producer that fenced us: it may be the rightful owner, about to store its lease.
+            self._stop_signal.wait(LEASE_SECONDS)
+            self.rewind(self._assignment.unsettled)
+        if self._assignment.unclaimed or self._assignment.unsettled:
+            self._start_over(isolates=True)
+
+    def _stop_after_last_try(self, failure: Exception) -> None:
         state = self._assignment.current
-        if tries == CHUNK_TRIES:
+        if self._tries == CHUNK_TRIES:
             raise PartitionHaltedError(
                 f"the chunk from offset {state.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
                 "see to the broker, then run again"
             ) from failure
-        log.warning("partition %d: try %d of %d failed: %s", state.partition, tries, CHUNK_TRIES, cleaned(str(failure)))
+        log.warning(
+            "partition %d: try %d of %d failed: %s", state.partition, self._tries, CHUNK_TRIES, cleaned(str(failure))
+        )
         for each in self._assignment:
             each.suspect()
-        self._source.renew()
+        self._range_reader.renew()
 
     def _trust_again(self) -> None:
-        """Stop being careful once every record that the failed chunk had read is handled."""
+        """Stop isolating records once every record that the failed chunk had read is handled."""
         self._assignment.current.forget_faults()
-        if self._is_careful and not any(state.is_suspect for state in self._assignment):
-            self._start_over(ProducerSession)
+        if self._is_isolating and not any(state.is_suspect for state in self._assignment):
+            self._start_over(isolates=False)
 
-    def _start_over(self, kind: type[ProducerSession]) -> None:
-        self._is_careful = kind is TracingSession
-        self._delivery.renew(kind)
+    def _start_over(self, *, isolates: bool) -> None:
+        self._is_isolating = isolates
         # After opening a producer, the worker looks again: a newer run may have come in between.
-        self.go_back()
+        self._writer.renew(isolates=isolates)
+        self.rewind(self._assignment.unsettled)

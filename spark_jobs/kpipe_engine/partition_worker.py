@@ -2,83 +2,65 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import cast
+from collections.abc import Sequence
+from typing import Protocol
 
 from confluent_kafka import KafkaException
 
-from airflow_provider_kpipe.contract.faults.fault import Fault
-from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
-from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.assignment.assignment import Assignment
-from kpipe_engine.assignment.care import Precautions, Suspicion
-from kpipe_engine.assignment.caution import CarefulStart
 from kpipe_engine.assignment.claiming import Claims
-from kpipe_engine.assignment.events import PartitionEvents
-from kpipe_engine.assignment.last_words import say_why
+from kpipe_engine.assignment.last_words import LastWords
+from kpipe_engine.assignment.precautions import Precautions
+from kpipe_engine.assignment.progress_store import ProgressStore
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.assignment.run_monitor import RunMonitor
-from kpipe_engine.assignment.whereabouts import At, Reading, WorkerPosition
+from kpipe_engine.chunk_filler import ChunkFiller
 from kpipe_engine.chunk_retry import ChunkRetry
-from kpipe_engine.errors import (
-    BudgetExceededError,
-    ChunkFailedError,
-    ChunkRejectedError,
-    KnownFaults,
-    OutlivedError,
-    PartitionHaltedError,
-    PipelineHaltedError,
-    is_silence,
-)
-from kpipe_engine.processing.processor import RecordProcessor
-from kpipe_engine.reading.chunk import Chunk
+from kpipe_engine.errors import BudgetExceededError, PartitionHaltedError, PipelineHaltedError, is_silence
 from kpipe_engine.reading.planned_topic import PlannedTopic
-from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.stop_signal import StopSignal
-from kpipe_engine.writing.chunk_writer import Delivery
+from kpipe_engine.writing.chunk_writer import ChunkWriter
 
-READ_RECORDS = 1_000
 LONGEST_REST_SECONDS = 5.0
 
 
-class PartitionWorker:
-    """Reads, handles, awaits and stores, a chunk at a time.
+class Closing(Protocol):
+    """A part that holds something until it is closed."""
 
-    An offset is stored only when every record before it is terminal. After any error in a chunk, the worker goes back
-    to the stored offset: it never has to guess the outcome of the records in between.
+    def close(self) -> None: ...
+
+
+class PartitionWorker:
+    """Works on the ranges of one writer, a chunk at a time.
+
+    A chunk is: read → process → produce → await the acknowledgements → store the offsets. An offset is stored only when
+    every record before it is terminal. If a chunk fails, `ChunkRetry` goes back to the stored offsets: the worker never
+    has to guess the outcome of the records in between.
     """
 
     def __init__(
         self,
         *,
-        pipeline: KafkaPipeline,
-        stop_signal: StopSignal,
         assignment: Assignment,
-        processors: Mapping[int, RecordProcessor],
-        source: RangeReader,
+        claims: Claims,
+        progress_store: ProgressStore,
+        filler: ChunkFiller,
+        writer: ChunkWriter,
+        retry: ChunkRetry,
         topic: PlannedTopic,
-        ownership: Claims,
-        delivery: Delivery,
-        watch: RunMonitor,
-        events: PartitionEvents,
-        recovery: ChunkRetry,
-        care: Precautions,
-        caution: CarefulStart,
-        whereabouts: WorkerPosition,
-        explain: Callable[[Exception], str],
-        successor: Callable[..., PartitionWorker],
+        monitor: RunMonitor,
+        stop_signal: StopSignal,
+        precautions: Precautions,
+        last_words: LastWords,
+        drains: bool,
+        closing: Sequence[Closing],
     ) -> None:
-        self.pipeline, self.stop_signal = pipeline, stop_signal
-        self.assignment, self.processors = assignment, processors
-        self.source, self.topic = source, topic
-        self.ownership, self.delivery = ownership, delivery
-        self.watch, self.events = watch, events
-        self.recovery = recovery
-        self.care, self.caution, self.whereabouts = care, caution, whereabouts
-        self.explain, self.successor = explain, successor
-        self.call_seconds, self.slowest = 0.0, cast("At | None", None)
+        self.assignment, self.claims, self.progress_store = assignment, claims, progress_store
+        self.filler, self.writer, self.retry = filler, writer, retry
+        self.topic, self.monitor, self.stop_signal = topic, monitor, stop_signal
+        self.precautions, self.last_words, self.drains = precautions, last_words, drains
+        self.closing = closing
         self.met_silence = False
         """Tells whether the worker has ended because no broker answered."""
 
@@ -90,208 +72,90 @@ class PartitionWorker:
             self.close()
 
     def work(self) -> list[PartitionProgress]:
-        """Take the partitions on, resume at the stored offsets, and return the progress; only a crash raises."""
+        """Take each range to its end, and return the progress. Only a crash raises."""
         try:
             self.open()
             self.run_chunks()
         except (PartitionHaltedError, KafkaException) as stop:
             self.met_silence = is_silence(stop)
-            self.stop_short(self.explain(stop))
-        return [state.progress for state in self.assignment]
-
-    def stop_short(self, reason: str) -> None:
-        """End the partitions that are not settled, and have a successor store the reason.
-
-        The outcome of the open chunk is unknown: the successor goes back to the stored offsets, and stores the reason
-        for each partition that is still ours.
-        """
-        states = self.assignment.unsettled
-        for state in states:
-            state.end("stopped", reason)
-            self.events.tell("faulted", state, reason=state.reason)
-        if states:
-            care = Precautions(stops={state.partition: reason for state in states})
-            say_why(self.successor([state.range for state in states], StopSignal(), care=care))
+            self.last_words.say(self.assignment, stop)
+        return self.assignment.progress
 
     def open(self) -> None:
-        """Fence the previous writer, and take the partitions on."""
-        self.delivery.open()
-        # A partition that is complete by now needs our lease as well: the workers of its other pieces rely on it.
-        self.recovery.until_it_works(self.take_on, lambda: self.assignment.ours)
-
-    def take_on(self) -> None:
-        """Read the stored progress, and store our lease beside it."""
-        # This includes complete partitions: another run may have completed them.
-        before = self.recovery.look(self.assignment.not_revoked)
-        ours = self.assignment.ours
-        for state in ours:
-            state.learn(self.care.culprits.get(state.partition, {}))
-            state.forget_faults()
-        self.delivery.begin()
-        self.delivery.store(self.ownership.positions(ours))
-        if before:
-            self.ownership.look_again(before)
-            self.delivery.begin()
-            self.delivery.store(self.ownership.positions([state for state in before if state.is_ours]))
-        for state in self.assignment.ours:
-            self.events.tell("assigned" if state.works else "completed", state)
+        """Fence the previous writer, and claim the ranges."""
+        self.writer.open()
+        while self.assignment.unclaimed:
+            with self.retry.attempt():
+                self.claim()
 
     def run_chunks(self) -> None:
         while self.assignment.unsettled:
-            self.recovery.until_it_works(self.run_timely_chunk, lambda: self.assignment.unsettled)
+            with self.retry.attempt():
+                self.run_chunk()
 
-    def run_timely_chunk(self) -> None:
-        """Run a chunk, and suspect its slowest records if it fails late.
+    def claim(self) -> None:
+        """Put our lease beside each stored offset, in four steps.
 
-        A segment that takes longer than the transaction undoes all that the chunk wrote before. From then on, each
-        record that may be the cause is alone in its chunk, whose transaction begins with the first write.
+        1. Read the stored progress: a range that a newer run owns is revoked.
+        2. Store our lease, beside complete ranges as well: the workers of a partition's other pieces rely on it.
+        3. If an earlier run had a partition in pieces, fence their writers, and adopt the offsets that they completed.
+        4. Store those with our lease.
         """
-        try:
-            self.run_chunk()
-        except (ChunkFailedError, KafkaException) as failure:
-            at, slowest, longest = self.whereabouts.at, self.slowest, self.delivery.longest
-            self.whereabouts.leave()
-            if at is not None and at.in_chunk == 1 and self.call_seconds > longest:
-                fault = Fault.of(OutlivedError(self.call_seconds, longest, failure), self.pipeline.name, "segment")
-                raise ChunkFailedError(fault.message, {at.first: fault}) from failure
-            if slowest is not None and self.call_seconds > longest / 2:
-                self.caution.suspect(Suspicion(slowest.partition, slowest.first, slowest.after, 1))
-            raise
+        # This includes complete ranges: another run may have completed them.
+        cut = self.retry.rewind(self.assignment.not_revoked)
+        self.assignment.learn(self.precautions.culprits)
+        self.store_lease(self.assignment.ours)
+        if cut:
+            self.claims.adopt_pieces(cut)
+            self.store_lease([state for state in cut if state.is_ours])
+        self.assignment.claim()
+
+    def store_lease(self, states: Sequence[RangeState]) -> None:
+        self.writer.begin()
+        self.writer.store(self.progress_store.entries(states))
 
     def run_chunk(self) -> None:
-        """Run one chunk: admit → segments → produce → acknowledge → store."""
-        self.halt_states()
-        # While all ranges wait for a retry, the worker looks at the run now and then.
-        waits = min((self.processor_of(state).waits for state in self.next_states), default=0.0)
-        self.stop_signal.wait(min(waits, LONGEST_REST_SECONDS))
-        self.recovery.begin()
-        self.call_seconds, self.slowest = 0.0, None
-        states = self.next_states
-        self.whereabouts.note_ease(self.caution.is_at_ease)
-        self.source.fetch_alone(self.caution.is_alone)
-        records, seconds = self.caution.records(states), self.pipeline.chunk_seconds
+        """Run one chunk, in five steps.
+
+        1. Wait until a record is due, and begin.
+        2. Read, process and produce, range by range, until the chunk is full.
+        3. Yield the ranges if there is a reason to.
+        4. Await the broker's acknowledgement of every record.
+        5. Store the offsets, and the ends that ranges have come to.
+        """
+        self.assignment.stop_some(self.precautions.stops)
+        self.stop_signal.wait(min(self.filler.seconds_until_due(self.retry.next_ranges), LONGEST_REST_SECONDS))
+        self.retry.begin()
+        states = self.retry.next_ranges
+        chunk = self.filler.begin(states)
         try:
-            self.watch.look()
-            self.fill(Chunk(records, seconds, self.stop_signal, self.caution.is_alone), states)
-            self.watch.check()
+            self.monitor.look()
+            self.filler.fill(chunk, states)
+            self.monitor.check()
         except PartitionHaltedError as stop:
             self.assignment.stop_all(stop)
         except BudgetExceededError as excess:
-            self.give_chunk_up()
+            self.retry.discard_chunk()
             self.assignment.stop_all(PipelineHaltedError(str(excess)))
         if reason := self.stop_signal.reason:
             self.yield_all(reason)
         self.store()
-        # No record of this chunk is to blame if the worker ends from here on, such as in the client's fetch.
-        self.whereabouts.leave()
-        self.whereabouts.note_stored()
-        self.caution.relax()
-
-    def processor_of(self, state: RangeState) -> RecordProcessor:
-        return self.processors[state.partition]
-
-    @property
-    def next_states(self) -> Sequence[RangeState]:
-        """Ranges of the next chunk."""
-        return self.caution.states(self.assignment.working) or self.recovery.next_states
-
-    def halt_states(self) -> None:
-        """End the ranges that `care` stops, because workers died over them in a way that a retry cannot fix."""
-        for state in self.assignment.working:
-            if reason := self.care.stops.get(state.partition):
-                state.end("stopped", reason)
-                self.events.tell("faulted", state, reason=reason)
-
-    def fill(self, chunk: Chunk, states: Sequence[RangeState]) -> None:
-        for state in states:
-            if chunk.is_full or self.delivery.acks.refused:
-                return
-            self.assignment.current, begun = state, time.monotonic()
-            try:
-                if not self.processor_of(state).waits:
-                    self.admit(state, chunk)
-            except ChunkRejectedError:
-                return
-            except PartitionHaltedError as stop:
-                self.assignment.stop(stop)
-                # The end is stored at once. If no broker answers, the store fails for all ranges; otherwise each range
-                # would find that out by itself, after a wait for records.
-                return
-            finally:
-                state.spend(time.monotonic() - begun)
-
-    def admit(self, state: RangeState, chunk: Chunk) -> None:
-        """Read and handle records until the chunk is full or the range has ended."""
-        if self.source.range is not state.range:
-            self.source.start_at(state.range, state.handled, state.skips)
-            state.advance(self.source.next_offset)
-            self.events.tell("started", state)
-        try:
-            # A record that the broker has rejected makes the whole chunk fail, sooner or later.
-            while not (chunk.is_full or self.source.finished or self.delivery.acks.refused or state.is_at_known_fault):
-                most = state.room(chunk.room(READ_RECORDS))
-                if not chunk.handled:
-                    self.whereabouts.read(Reading(state.partition, self.source.next_offset, most))
-                messages = self.source.read(most)
-                if messages:
-                    self.enter(state, messages, chunk)
-                faults = {**state.known_faults, **self.source.unreadable}
-                handled = self.call(state, messages, faults, chunk)
-                self.source.give_back(messages[handled:])
-                self.delivery.acks.serve()
-                state.advance(self.source.next_offset)
-                chunk.add(handled, of=len(messages))
-        finally:
-            state.lose(self.source.take_lost())
-
-    def call(self, state: RangeState, messages: Sequence[SourceMessage], faults: KnownFaults, chunk: Chunk) -> int:
-        """Have the messages handled, and note the slowest call: more may be read before the chunk fails."""
-        begun = time.monotonic()
-        try:
-            return self.processor_of(state).process(messages, state.counts, faults, chunk.until_after(messages))
-        finally:
-            seconds = time.monotonic() - begun
-            if seconds > self.call_seconds:
-                self.call_seconds, self.slowest = seconds, self.whereabouts.at
-
-    def enter(self, state: RangeState, messages: Sequence[SourceMessage], chunk: Chunk) -> None:
-        """Open the segments, then note the records that are handled next: an error in opening is the fault of none."""
-        self.whereabouts.leave()
-        self.processor_of(state).open()
-        read, last = len(messages), messages[-1].offset()
-        self.whereabouts.enter(At(state.partition, messages[0].offset(), last + 1, read, chunk.handled + read))
-
-    def store(self) -> None:
-        """Await the acknowledgement of the chunk, and store its offsets."""
-        told = [state for state in self.assignment if state.has_news]
-        if told:
-            self.topic.check()
-        self.delivery.store(self.ownership.positions(told))
-        for state in told:
-            state.note_stored()
-            self.events.tell_stored(state, self.pipeline.partitions.drains)
+        self.filler.end()
 
     def yield_all(self, reason: str) -> None:
-        """Give the partitions up; keep the records in flight if the pipeline drains, else discard them."""
-        drains = self.pipeline.partitions.drains
-        if not drains:
-            self.give_chunk_up()
-        for state in self.assignment.working:
-            if state.handled < state.range.end:
-                if drains:
-                    self.events.tell("draining", state, reason=reason)
-                state.end("yielded", reason)
+        """Give the ranges up; keep the records in flight if the pipeline drains, else discard them."""
+        if not self.drains:
+            self.retry.discard_chunk()
+        self.assignment.yield_all(reason)
 
-    def give_chunk_up(self) -> None:
-        """Discard the open chunk, except records sent without a transaction, and open an empty one in its place."""
-        self.recovery.forget_chunk()
-        self.delivery.begin()
+    def store(self) -> None:
+        """Await the acknowledgements, then store offsets and ends: in one transaction, or in one commit."""
+        states = self.assignment.needing_store
+        if states:
+            self.topic.check()
+        self.writer.store(self.progress_store.entries(states))
+        self.assignment.mark_stored(states)
 
     def close(self) -> None:
-        for processor in self.processors.values():
-            processor.close()
-        self.delivery.close()
-        self.source.close()
-        self.topic.close()
-        self.watch.close()
-        self.events.close()
+        for part in self.closing:
+            part.close()

@@ -14,18 +14,22 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.assignment.assignment import Assignment
-from kpipe_engine.assignment.care import Precautions
-from kpipe_engine.assignment.caution import CarefulStart
+from kpipe_engine.assignment.careful_start import CarefulStart
 from kpipe_engine.assignment.claiming import Claims
 from kpipe_engine.assignment.events import LoggedEvents, PartitionEvents, PublishedEvents, without_events
+from kpipe_engine.assignment.last_words import LastWords
 from kpipe_engine.assignment.other_workers import OtherWorkers
+from kpipe_engine.assignment.precautions import Precautions
+from kpipe_engine.assignment.progress_store import ProgressStore
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.assignment.run_monitor import NoMonitor, RunMonitor, SharedMonitor
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.slow_calls import SlowCalls
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.batches.processor import BatchProcessor
 from kpipe_engine.batches.stages import StageChain, has_batches
+from kpipe_engine.chunk_filler import ChunkFiller
 from kpipe_engine.chunk_retry import ChunkRetry
-from kpipe_engine.client_settings import Settings
+from kpipe_engine.client_settings import Settings, producer_settings
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.dead_letter_topic import DeadLetters, DeadLetterTopic, NoDeadLetters
 from kpipe_engine.faults.fault_handler import FaultHandler, UsersChoice
@@ -40,18 +44,26 @@ from kpipe_engine.processing.runners import ConcurrentContext, EventLoopRunner, 
 from kpipe_engine.processing.segment_chain import SegmentChain, find_segment
 from kpipe_engine.processing.sequential import SequentialProcessor
 from kpipe_engine.processing.stopping import StoppedProcessor
+from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.reading.details_group import DetailsGroup
 from kpipe_engine.reading.planned_topic import PlannedTopic
 from kpipe_engine.reading.range_reader import RangeReader
+from kpipe_engine.reading.shared_consumer import SharedConsumer
 from kpipe_engine.redrive.ledger import Ledger
 from kpipe_engine.redrive.original_record import back_to_source
 from kpipe_engine.redrive.processor import RedriveProcessor
 from kpipe_engine.redrive.refaulted import RefaultedDeadLetters
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.backpressure import Admission
-from kpipe_engine.writing.chunk_writer import AtLeastOnceWriter, Delivery, TransactionalWriter
+from kpipe_engine.writing.chunk_writer import (
+    AtLeastOnceWriter,
+    ChunkWriter,
+    TransactionalWriter,
+    transactional_settings,
+)
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.writing.missing_replicas import is_well, reason_with_replicas
+from kpipe_engine.writing.producer_session import ProducerSession, TransactionalSession
 
 
 def build_worker(
@@ -61,63 +73,88 @@ def build_worker(
     stop_signal: StopSignal,
     task: int = 0,
     *,
-    care: Precautions | None = None,
-    whereabouts: WorkerPosition | None = None,
+    precautions: Precautions | None = None,
+    position: WorkerPosition | None = None,
 ) -> PartitionWorker:
     """Build the worker of these ranges, which share one writer.
 
     :param task: the number of the Spark task, which is part of the worker's lease
-    :param care: the precautions that the worker takes after one that died
+    :param precautions: those that the worker takes after one that died
     """
-    pipeline, plan, first = job.pipeline, job.plan, ranges[0]
-    care, whereabouts = care or Precautions(), whereabouts or WorkerPosition()
+    pipeline, plan, slot = job.pipeline, job.plan, ranges[0].slot
+    precautions, position = precautions or Precautions(), position or WorkerPosition()
+    drains = pipeline.partitions.drains
     pieces = {each.partition: len(each.pieces) for each in plan.ranges}
-    assignment = Assignment([RangeState(each, pieces[each.partition]) for each in ranges])
+    states = [RangeState(each, pieces[each.partition]) for each in ranges]
     events = choose_events(job, settings.destination)
-    source = RangeReader(settings.source, pipeline.source, plan, first)
+    assignment = Assignment(states, events, drains=drains)
+    shared_consumer = SharedConsumer(settings.source, plan, slot)
+    range_reader = RangeReader(shared_consumer, pipeline.source, plan.topic)
+    lease = job.lease(task)
+    progress_store = ProgressStore(plan, lease, slot, shared_consumer, settings.source)
+    claims = Claims(job, lease, slot, progress_store, settings)
     takes_records = partial(is_well, settings.destination, job.written_topics)
-    admission = Admission(source, events, assignment, stop_signal, takes_records)
-    ownership = Claims(job, task, first.slot, source, settings)
-    details = DetailsGroup(settings.source, plan, first.slot)
-    delivery = choose_delivery(settings.destination, job, first, source, ownership, details, admission)
-    watch = choose_monitor(job, settings.source, source, ranges, lambda: [state.counts for state in assignment])
-    limit = choose_limit(job, whereabouts)
-    faults = choose_fault_handler(job, choose_dead_letters(job, delivery, limit), watch, limit)
-    destination = Destination(pipeline.destination, delivery)
-    processors = Processors(job, settings, ranges, delivery, destination, faults, stop_signal, limit)
+    admission = Admission(range_reader, assignment, stop_signal, takes_records)
+    session, writer = choose_writer(job, settings, ranges[0], shared_consumer, claims, admission)
+    topic = PlannedTopic(settings.source, plan)
+    monitor = choose_monitor(job, settings.source, shared_consumer, ranges, lambda: [state.counts for state in states])
+    limit = choose_limit(job, position)
+    faults = choose_fault_handler(job, choose_dead_letters(job, session, limit), monitor, limit)
+    destination = Destination(pipeline.destination, session)
+    choose = Processors(job, settings, ranges, session, destination, faults, stop_signal, limit).choose
+    ends = {each.partition: precautions.yields or precautions.stops.get(each.partition) for each in ranges}
+    processors = {partition: choose(partition, reason) for partition, reason in ends.items()}
+    careful_start = CarefulStart(precautions, pipeline.chunk_records)
+    slow_calls = SlowCalls(pipeline.name, writer.longest, position, careful_start)
+    new_chunk = partial(Chunk, seconds=pipeline.chunk_seconds, stop_signal=stop_signal)
     return PartitionWorker(
-        pipeline=pipeline,
-        stop_signal=stop_signal,
         assignment=assignment,
-        processors={at: processors.choose(at, care.yields or care.stops.get(at)) for at in assignment.partitions},
-        source=source,
-        topic=PlannedTopic(settings.source, plan),
-        ownership=ownership,
-        delivery=delivery,
-        watch=watch,
-        events=events,
-        recovery=ChunkRetry(assignment, source, delivery, ownership, events, stop_signal),
-        care=care,
-        caution=CarefulStart(care, pipeline.chunk_records),
-        whereabouts=whereabouts,
-        explain=partial(reason_with_replicas, settings=settings.destination, written=job.written_topics),
-        # The worker itself has emitted the events of the partitions.
-        successor=partial(build_worker, without_events(job), settings, task=task),
+        claims=claims,
+        progress_store=progress_store,
+        filler=ChunkFiller(
+            assignment, processors, range_reader, session, position, careful_start, slow_calls, new_chunk
+        ),
+        writer=writer,
+        retry=ChunkRetry(assignment, range_reader, writer, claims, stop_signal, careful_start, slow_calls),
+        topic=topic,
+        monitor=monitor,
+        stop_signal=stop_signal,
+        precautions=precautions,
+        last_words=choose_last_words(job, settings, task),
+        drains=drains,
+        closing=[*processors.values(), session, shared_consumer, topic, monitor, events],
     )
 
 
-def choose_delivery(
-    settings: Settings,
+def choose_writer(
     job: Job,
+    settings: KafkaSettings,
     first: PartitionRange,
-    source: RangeReader,
-    ownership: Claims,
-    details: DetailsGroup,
+    shared_consumer: SharedConsumer,
+    claims: Claims,
     admission: Admission,
-) -> Delivery:
+) -> tuple[ProducerSession, ChunkWriter]:
+    """Return the session that takes the records of a worker, and the writer that makes chunks of them."""
+    details = DetailsGroup(settings.source, job.plan, first.slot)
     if job.pipeline.delivery == "exactly_once":
-        return TransactionalWriter(settings, job, first, source, details, admission)
-    return AtLeastOnceWriter(settings, job, first, source, ownership, details, admission)
+        transactional_id = job.plan.transactional_id(first.partition, first.slot)
+        own = transactional_settings(settings.destination, job, transactional_id)
+        transactions = TransactionalSession(own, job.output_topic, admission)
+        return transactions, TransactionalWriter(job, first.slot, transactions, shared_consumer, details)
+    session = ProducerSession(
+        producer_settings(settings.destination, job.pipeline.destination), job.output_topic, admission
+    )
+    return session, AtLeastOnceWriter(job, first.slot, session, shared_consumer, claims, details)
+
+
+def choose_last_words(job: Job, settings: KafkaSettings, task: int) -> LastWords:
+    def succeed(states: Sequence[RangeState], reason: str) -> PartitionWorker:
+        stops = Precautions(stops={state.partition: reason for state in states})
+        # The worker itself has emitted the events of the partitions.
+        quiet = without_events(job)
+        return build_worker(quiet, settings, [each.range for each in states], StopSignal(), task, precautions=stops)
+
+    return LastWords(partial(reason_with_replicas, settings=settings.destination, written=job.written_topics), succeed)
 
 
 def choose_events(job: Job, settings: Settings) -> PartitionEvents:
@@ -132,7 +169,7 @@ def choose_events(job: Job, settings: Settings) -> PartitionEvents:
 def choose_monitor(
     job: Job,
     settings: Settings,
-    source: RangeReader,
+    shared_consumer: SharedConsumer,
     own: Sequence[PartitionRange],
     own_counts: Callable[[], Sequence[Counts]],
 ) -> RunMonitor:
@@ -141,29 +178,29 @@ def choose_monitor(
     passes = action in ("dead_letter", "skip")
     if action == "stop_partition" or (passes and not budget.limits):
         return NoMonitor()
-    others = OtherWorkers(job, settings, source, own)
+    others = OtherWorkers(job, settings, shared_consumer, own)
     # Only for a ratio do the worker's own counts suffice to show that it is within the limit.
     local = passes and budget.max_dead_letters is None
     return SharedMonitor(others, {own[0].slot} if local else others.slots, budget, own_counts)
 
 
-def choose_limit(job: Job, whereabouts: WorkerPosition) -> Limit:
+def choose_limit(job: Job, position: WorkerPosition) -> Limit:
     seconds = job.pipeline.segment_timeout
-    return NO_LIMIT if seconds is None else TimeLimit(seconds, job.step_seconds(seconds), whereabouts)
+    return NO_LIMIT if seconds is None else TimeLimit(seconds, job.step_seconds(seconds), position)
 
 
-def choose_dead_letters(job: Job, delivery: Delivery, limit: Limit = NO_LIMIT) -> DeadLetters:
+def choose_dead_letters(job: Job, session: ProducerSession, limit: Limit = NO_LIMIT) -> DeadLetters:
     if job.pipeline.dead_letter is None:
         return NoDeadLetters()
-    topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, delivery, limit)
+    topic = DeadLetterTopic(job.pipeline.dead_letter, job.plan, session, limit)
     return RefaultedDeadLetters(topic) if job.redrive else topic
 
 
-def choose_fault_handler(job: Job, dead_letters: DeadLetters, watch: RunMonitor, limit: Limit) -> FaultHandler:
+def choose_fault_handler(job: Job, dead_letters: DeadLetters, monitor: RunMonitor, limit: Limit) -> FaultHandler:
     action = job.pipeline.fault_action
     if action in get_args(FaultAction):
-        return FaultHandler(lambda _fault, _message: action, dead_letters, watch)
-    return FaultHandler(UsersChoice(action, Origin.of(job), limit), dead_letters, watch)
+        return FaultHandler(lambda _fault, _message: action, dead_letters, monitor)
+    return FaultHandler(UsersChoice(action, Origin.of(job), limit), dead_letters, monitor)
 
 
 class Processors:
@@ -178,7 +215,7 @@ class Processors:
         job: Job,
         settings: KafkaSettings,
         ranges: Sequence[PartitionRange],
-        delivery: Delivery,
+        session: ProducerSession,
         destination: Destination,
         faults: FaultHandler,
         stop_signal: StopSignal,
@@ -187,9 +224,9 @@ class Processors:
         self._job, self._settings = job, settings
         self._destination, self._faults = destination, faults
         self._stop_signal, self._limit = stop_signal, limit
-        self._delivery = delivery
+        self._session = session
         # One ledger for all ranges of a worker: letters of one record may lie in several of them.
-        self._ledger = None if job.redrive is None else Ledger(job, job.redrive, ranges, settings.source, delivery)
+        self._ledger = None if job.redrive is None else Ledger(job, job.redrive, ranges, settings.source, session)
 
     def choose(self, partition: int, ends: str | None = None) -> RecordProcessor:
         """Return the processor of this partition.
@@ -203,10 +240,10 @@ class Processors:
         if redrive is None or self._ledger is None:
             return self._choose_inner(partition)
         if redrive.target == "source":
-            inner: RecordProcessor = CopyProcessor(back_to_source(job.pipeline, self._delivery), self._faults)
+            inner: RecordProcessor = CopyProcessor(back_to_source(job.pipeline, self._session), self._faults)
         else:
             inner = self._choose_inner(partition)
-        return RedriveProcessor(job, redrive, inner, self._ledger, self._delivery)
+        return RedriveProcessor(job, redrive, inner, self._ledger, self._session)
 
     def _choose_inner(self, partition: int) -> RecordProcessor:
         job, destination, faults = self._job, self._destination, self._faults

@@ -5,6 +5,7 @@ from __future__ import annotations
 from jobs import wait_for
 from pipelines import Bench
 from topics import fill, numbered, read_all
+from workers import producer_of
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -15,9 +16,9 @@ def test_what_is_open_is_aborted_at_once(broker: SandboxBroker) -> None:
     fill(bench.bootstrap, bench.topic, numbered(10))
     worker = bench.worker(bench.plan())
     worker.open()
-    worker.delivery.begin()
-    worker.delivery.acks.producer.produce(bench.output, b"half done")
-    assert worker.delivery.acks.producer.flush(30) == 0
+    worker.writer.begin()
+    producer_of(worker).produce(bench.output, b"half done")
+    assert producer_of(worker).flush(30) == 0
     with Positions(bench.settings) as positions:
         output = positions.topic(bench.output)
         assert positions.latest(output, "read_committed") == {0: 0}

@@ -28,7 +28,7 @@ from airflow_provider_kpipe.record import SourceMessage
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.assignment.assignment import Assignment
 from kpipe_engine.errors import PartitionHaltedError, is_silence
-from kpipe_engine.redrive import ledger as redrive_ledger
+from kpipe_engine.reading.shared_consumer import SharedConsumer
 from kpipe_engine.redrive.ledger import Ledger
 from kpipe_engine.supervision.silence import silent_clusters
 from kpipe_engine.supervision.spark_task import claim_what_is_cut
@@ -178,7 +178,7 @@ def test_a_broker_that_never_comes_back_ends_the_worker_of_a_redrive(
             getattr(own_broker, trouble)()
             shorten_bounds()
 
-    read, extents = Ledger._read, redrive_ledger._extents
+    read, extents = Ledger._read, SharedConsumer.extents
 
     def read_from_nobody(
         self: Ledger, declared: KafkaSource, ranges: Iterable[PartitionRange] | None
@@ -195,7 +195,7 @@ def test_a_broker_that_never_comes_back_ends_the_worker_of_a_redrive(
         yield from found
 
     monkeypatch.setattr(Ledger, "_read", read_from_nobody)
-    monkeypatch.setattr(redrive_ledger, "_extents", extents_and_no_more)
+    monkeypatch.setattr(SharedConsumer, "extents", extents_and_no_more)
     working = Working(worker)
     working.start()
     working.join(BOUND_SECONDS)

@@ -15,7 +15,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from kpipe_engine.errors import ChunkFailedError
+from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -84,7 +84,7 @@ def test_what_a_newer_run_has_by_now_is_left_alone(broker: SandboxBroker) -> Non
     at_work.open()
     at_work.run_chunk()
 
-    worker.stop_short("the older run's own trouble")
+    worker.last_words.say(worker.assignment, PartitionHaltedError("the older run's own trouble"))
     worker.close()
 
     (found,) = stored(bench, newer)

@@ -14,6 +14,7 @@ from topics import Seen, Sent, committed, fill, fill_in_transactions, numbered, 
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine.assignment.worker_position import WorkerPosition
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)
@@ -391,7 +392,7 @@ def test_a_chunk_ends_by_time_where_segments_are_slow(broker: SandboxBroker, del
     worker.open()
 
     worker.run_chunk()
-    after_first = worker.source.next_offset
+    after_first = worker.assignment[0].stored
     worker.close()
 
     assert 0 < after_first < 100
@@ -418,8 +419,9 @@ def test_no_record_is_in_hand_once_its_chunk_is_stored(broker: SandboxBroker) ->
     """What ends the worker then is not blamed on any: it may be the client, which fetches ahead."""
     bench = Bench.make(broker.bootstrap_servers, segments=["orders_kit:parse"], chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(30))
-    worker = bench.worker(bench.plan())
+    position = WorkerPosition()
+    worker = bench.worker(bench.plan(), position=position)
     worker.open()
     worker.run_chunk()
-    assert (worker.assignment[0].stored, worker.whereabouts.at) == (10, None)
+    assert (worker.assignment[0].stored, position.at) == (10, None)
     worker.close()

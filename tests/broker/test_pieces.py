@@ -385,7 +385,7 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     job = bench.attempt(newer)
     claims = bench.piece(job, 0, task=0)
-    claims.delivery.open()
+    claims.writer.open()
     # The older run comes in between, fences the claim, and completes the first piece.
     older_job = bench.claim(older)
     at_work = bench.piece(older_job, 2, task=3)
@@ -393,7 +393,9 @@ def test_a_claim_that_finds_its_first_piece_done_by_an_older_run_is_put_down_all
     at_work.run_chunk()
     assert bench.piece(older_job, 0).run()[0].complete
 
-    claims.recovery.until_it_works(claims.take_on, lambda: claims.assignment.ours)
+    while claims.assignment.unclaimed:
+        with claims.retry.attempt():
+            claims.claim()
     claims.close()
 
     at_work.run_chunks()

@@ -23,7 +23,6 @@ from airflow_provider_kpipe.redriving.preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.redrive.ledger import Ledger
-from kpipe_engine.writing.producer_session import ProducerSession
 
 ODD = [1, 3, 5, 7, 9]
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")
@@ -219,7 +218,7 @@ def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker:
     assert redrive(bench, "quick").named == {"kpipe:already_redriven": 10, "kpipe:redriven": 40}
 
     # As after a chunk that failed, but without a look at whose partition it is by now.
-    held.delivery.renew(ProducerSession)
+    held.writer.renew(isolates=False)
     held.run_chunks()
     held.close()
 
@@ -234,9 +233,9 @@ def test_a_retry_goes_on_where_the_last_try_stored(broker: SandboxBroker) -> Non
     cut = worker(bench, made)
     cut.open()
     cut.run_chunk()
-    cut.delivery.begin()
+    cut.writer.begin()
     # A chunk that comes to nothing: its entries in the ledger as well.
-    cut.fill(Chunk(10, 60.0, cut.stop_signal), cut.assignment)
+    cut.filler.fill(Chunk(10, 60.0, cut.stop_signal), cut.assignment)
     cut.close()
 
     (progress,) = work(bench, made)
@@ -412,7 +411,7 @@ def test_the_ledger_is_read_while_no_letter_is_in_hand(broker: SandboxBroker, mo
     read, in_hand = Ledger._redriven, []
 
     def watched(ledger: Ledger) -> Redriven:
-        in_hand.append(at_work.whereabouts.at)
+        in_hand.append(at_work.position.at)
         return read(ledger)
 
     monkeypatch.setattr(Ledger, "_redriven", watched)

@@ -105,8 +105,8 @@ def test_letters_in_different_partitions_that_are_redriven_at_once(broker: Sandb
     for each in workers:
         each.open()
     for each in workers:
-        each.delivery.begin()
-        each.fill(Chunk(100, 60.0, each.stop_signal), each.assignment)
+        each.writer.begin()
+        each.filler.fill(Chunk(100, 60.0, each.stop_signal), each.assignment)
     for each in workers:
         each.store()
         each.close()
@@ -148,9 +148,10 @@ def test_what_comes_to_nothing_has_settled_nothing(broker: SandboxBroker) -> Non
     cut = worker(bench, made)
     cut.open()
     cut.run_chunk()
-    cut.delivery.begin()
-    cut.fill(Chunk(15, 60.0, cut.stop_signal), cut.assignment)
-    cut.recovery.forget_chunk()
+    cut.writer.begin()
+    cut.filler.fill(Chunk(15, 60.0, cut.stop_signal), cut.assignment)
+    cut.retry.discard_chunk()
+    cut.store()
     cut.run_chunk()
     cut.close()
 

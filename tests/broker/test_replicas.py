@@ -16,7 +16,7 @@ from pipelines import Bench
 from replicas import COORDINATORS, FIRST, SECOND, await_brokers, await_in_sync, create, let_lead, two_brokers
 from shorter_bounds import shorten_bounds
 from topics import committed, fill, numbered, read_all
-from workers import Working
+from workers import Working, session_of
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
@@ -142,7 +142,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
         for each in waiting:
             each.let_go()
         for each in waiting:
-            wait_for(lambda each=each: each.working.worker.delivery.acks._admission.paused, "output that waits")
+            wait_for(lambda each=each: session_of(each.working.worker)._admission.paused, "output that waits")
         second.start()
         await_brokers(bootstrap)
         await_in_sync(bootstrap, replicated, 2)

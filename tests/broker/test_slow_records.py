@@ -16,7 +16,7 @@ from topics import are_held_back, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine import partition_worker
+from kpipe_engine import chunk_filler
 from kpipe_engine.writing import chunk_writer as delivery
 
 RECORDS = 12
@@ -42,7 +42,7 @@ def broker() -> Iterator[SandboxBroker]:
 def short_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "transaction_timeout_ms", lambda _pipeline: TRANSACTION_SECONDS * 1000)
     # Where records are handled together, what is read first is written before the slow one is called for.
-    monkeypatch.setattr(partition_worker, "READ_RECORDS", 4)
+    monkeypatch.setattr(chunk_filler, "RECORDS_PER_READ", 4)
 
 
 def ids(bench: Bench, topic: str) -> list[int]:
@@ -84,14 +84,14 @@ def test_where_its_own_chunk_comes_to_nothing_too_it_faults(
     bench = Bench.make(broker.bootstrap_servers, chunk_seconds=600.0, **KINDS[kind])
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     worker = bench.worker(bench.plan())
-    store = worker.delivery.store
+    store = worker.writer.store
 
     def fail_if_slow(positions: list[Any]) -> None:
-        if worker.call_seconds > worker.delivery.longest:
+        if worker.retry._slow_calls.seconds > worker.writer.longest:
             raise KafkaException(KafkaError(KafkaError._STATE))
         store(positions)
 
-    monkeypatch.setattr(worker.delivery, "store", fail_if_slow)
+    monkeypatch.setattr(worker.writer, "store", fail_if_slow)
     (progress,) = worker.run()
 
     assert progress.complete, progress.reason

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from pipelines import Bench
 from topics import are_held_back, fill, numbered, read_all
-from workers import abandoned
+from workers import abandoned, store_offsets
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.checkpointing.committer import publish
@@ -146,9 +146,7 @@ def test_a_worker_killed_between_its_offset_and_its_commit_holds_up_no_checkpoin
     plan = bench.plan()
     worker = bench.worker(plan)
     with abandoned(worker):
-        worker.delivery.acks.producer.send_offsets_to_transaction(
-            worker.ownership.positions(worker.assignment).progress, worker.source.consumer.consumer_group_metadata()
-        )
+        store_offsets(worker)
         assert checkpointed(bench, plan) is None
         assert not are_held_back(bench.bootstrap, bench.output)
 
@@ -164,13 +162,11 @@ def test_a_worker_killed_over_its_lease_holds_up_no_checkpoint(broker: SandboxBr
         fill(bench.bootstrap, bench.topic, numbered(10))
     plan = bench.plan()
     worker = bench.worker(plan)
-    worker.delivery.open()
-    worker.recovery.look(worker.assignment.not_revoked)
-    worker.delivery.begin()
+    worker.writer.open()
+    worker.retry.rewind(worker.assignment.not_revoked)
+    worker.writer.begin()
     try:
-        worker.delivery.acks.producer.send_offsets_to_transaction(
-            worker.ownership.positions(worker.assignment).progress, worker.source.consumer.consumer_group_metadata()
-        )
+        store_offsets(worker)
         assert checkpointed(bench, plan) == (40 if runs_before else None)
         assert len(bench.plan("next").pending) == 1
     finally:

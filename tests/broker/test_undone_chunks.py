@@ -120,7 +120,7 @@ def test_a_record_that_had_passed_has_all_its_tries_again(
 
 def fail_the_second_store(worker: Any, monkeypatch: pytest.MonkeyPatch, stores: int = 1) -> None:
     """The first one is the lease's."""
-    store, left = worker.delivery.store, [stores]
+    store, left = worker.writer.store, [stores]
 
     def fail_once(positions: list[Any]) -> None:
         left[0] -= 1
@@ -128,4 +128,4 @@ def fail_the_second_store(worker: Any, monkeypatch: pytest.MonkeyPatch, stores: 
             raise ChunkFailedError("the broker did not answer")
         store(positions)
 
-    monkeypatch.setattr(worker.delivery, "store", fail_once)
+    monkeypatch.setattr(worker.writer, "store", fail_once)

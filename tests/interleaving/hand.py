@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from workers import producer_of, session_of
+
 from airflow_provider_kpipe.contract.job import Job
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.stop_signal import StopSignal
@@ -39,13 +41,13 @@ class Hand:
 
     def dies_waiting(self) -> None:
         """In the midst of its next store, as soon as it waits for what the broker says of its records."""
-        acks = self.worker.delivery.acks
+        session = session_of(self.worker)
 
         def die() -> None:
-            acks.producer.purge()
+            producer_of(self.worker).purge()
             raise Killed("killed before it is sent")
 
-        acks.wait = die  # type: ignore[method-assign]
+        session.wait = die
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 from pipelines import Bench, earlier
 from topics import Sent
+from workers import producer_of, run_one_chunk
 
 from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.job import Job
@@ -213,8 +214,8 @@ class World:
         worker = build_worker(job, self.bench.kafka, ranges, stop_signal, task)
         places = ",".join(f"{each.partition}.{each.slot}" for each in ranges)
         hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, stop_signal, job, trap=trap)
-        store = worker.delivery.store
-        worker.delivery.store = lambda positions: self._store(hand, store, positions)  # type: ignore[method-assign]
+        store = worker.writer.store
+        worker.writer.store = lambda positions: self._store(hand, store, positions)  # type: ignore[method-assign]
         return hand
 
     def _store(self, hand: Hand, store: Callable[[Any], None], positions: Any) -> None:
@@ -228,7 +229,7 @@ class World:
         elif trap == "killed before it stores":
             with contextlib.suppress(KafkaException, SystemError):
                 # Where it was fenced, nothing more arrives.
-                hand.worker.delivery.acks.producer.flush(10)
+                producer_of(hand.worker).flush(10)
             raise Killed(trap)
         store(positions)
         for each in positions.progress:
@@ -237,7 +238,7 @@ class World:
                 self.model.flag(DOUBLED.broken(said))
         if trap == "killed after it has stored":
             # Whatever it has not sent by then is never sent.
-            hand.worker.delivery.acks.producer.purge()
+            producer_of(hand.worker).purge()
             raise Killed(trap)
 
     def is_taken_from(self, hand: Hand) -> bool:
@@ -259,7 +260,7 @@ class World:
             if before == "new":
                 worker.open()
             elif worker.assignment.unsettled:
-                worker.recovery.until_it_works(worker.run_chunk, lambda: worker.assignment.unsettled)
+                run_one_chunk(worker)
             else:
                 self.close(hand)
                 return

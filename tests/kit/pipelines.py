@@ -20,6 +20,7 @@ from airflow_provider_kpipe.planning.make_plan import make_plan
 from airflow_provider_kpipe.planning.ranges import Wishes
 from airflow_provider_kpipe.running.attempts import begin_attempt
 from airflow_provider_kpipe.sandbox import create_topics
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
@@ -125,12 +126,13 @@ class Bench:
         *partitions: int,
         job: Job | None = None,
         stop_signal: StopSignal | None = None,
+        position: WorkerPosition | None = None,
         **settings: Any,
     ) -> PartitionWorker:
         """For the first partition, if none is named. Workers of one job share an attempt."""
         kafka = KafkaSettings(self.settings, {**self.written_settings, **settings}, self.registry, self.registry)
         planned = [each for each in plan.ranges if each.partition in (partitions or (0,))]
-        return build_worker(job or self.attempt(plan), kafka, planned, stop_signal or StopSignal())
+        return build_worker(job or self.attempt(plan), kafka, planned, stop_signal or StopSignal(), position=position)
 
     def claim(self, plan: Plan) -> Job:
         """Begin an attempt, and do what the driver does before its tasks begin."""

@@ -11,9 +11,9 @@ B = "tests/broker"
 MUTATIONS = (
     Mutation(
         "worker: why it stopped is not stored",
-        f"{E}/partition_worker.py",
-        "        if states:\n            care",
-        "        if not states:\n            care",
+        f"{E}/assignment/last_words.py",
+        "if not (states := assignment.stop_unsettled(reason)):",
+        "if states := assignment.stop_unsettled(reason):",
         f"{B}/test_last_words.py",
     ),
     Mutation(
@@ -111,7 +111,7 @@ MUTATIONS = (
     Mutation(
         "admission: reading is never resumed",
         f"{E}/writing/backpressure.py",
-        "            self._source.resume()\n",
+        "            self._range_reader.resume()\n",
         "",
         f"{U}/writing/test_backpressure.py",
     ),
@@ -168,14 +168,14 @@ MUTATIONS = (
     Mutation(
         "budget: the end of a chunk is not looked at",
         f"{E}/partition_worker.py",
-        "            self.watch.check()\n",
+        "            self.monitor.check()\n",
         "",
         f"{B}/test_policies.py -k everything_faults",
     ),
     Mutation(
         "budget: the chunk that broke it is kept",
         f"{E}/partition_worker.py",
-        "        except BudgetExceededError as excess:\n            self.give_chunk_up()\n",
+        "        except BudgetExceededError as excess:\n            self.retry.discard_chunk()\n",
         "        except BudgetExceededError as excess:\n",
         f"{B}/test_policies.py -k everything_faults",
     ),
@@ -245,7 +245,7 @@ MUTATIONS = (
     Mutation(
         "redrive: a producer that was fenced goes on with the ledger it knew",
         f"{E}/redrive/ledger.py",
-        "if self._decisions is None or self._read_under is not self._delivery.acks:",
+        "if self._decisions is None or self._read_under != self._session.generation:",
         "if self._decisions is None:",
         f"{B}/test_redrive.py -k under_a_new_producer",
     ),
@@ -266,9 +266,9 @@ MUTATIONS = (
     # Writing
     Mutation(
         "destination: a record that finds the queue full is dropped",
-        f"{E}/writing/destination.py",
-        "            was_empty = acks.make_room()",
-        "            return",
+        f"{E}/writing/producer_session.py",
+        "                was_empty = self._wait_for_room()",
+        "                return",
         f"{U}/writing/test_destination.py",
     ),
     Mutation(
@@ -288,15 +288,15 @@ MUTATIONS = (
     Mutation(
         "acknowledgements: a refusal is forgotten",
         f"{E}/writing/producer_session.py",
-        'self._refused.append(Refusal(error, message.topic(), None, "destination"))',
+        "rejections.append(Rejection(error, message.topic(), source_offset, kind))",
         "pass",
         f"{U}/writing/test_producer_session.py",
     ),
     Mutation(
         "acknowledgements: a chunk that was refused in part was dropped as a whole",
         f"{E}/writing/producer_session.py",
-        "if all(each.error.code() == KafkaError._PURGE_QUEUE for each in refused):",
-        "if any(each.error.code() == KafkaError._PURGE_QUEUE for each in refused):",
+        "if all(each.error.code() == KafkaError._PURGE_QUEUE for each in rejections):",
+        "if any(each.error.code() == KafkaError._PURGE_QUEUE for each in rejections):",
         f"{U}/writing/test_producer_session.py",
     ),
     Mutation(
@@ -324,21 +324,21 @@ MUTATIONS = (
     Mutation(
         "store: what somebody has taken over is stored all the same",
         f"{E}/writing/chunk_writer.py",
-        "if lost := self._ownership.lost([each.partition for each in positions.progress]):",
-        "if lost := self._ownership.lost([]):",
+        "if lost := self._claims.lost([each.partition for each in entries.progress]):",
+        "if lost := self._claims.lost([]):",
         f"{U}/writing/test_chunk_writer.py",
     ),
     Mutation(
         "store: nobody waits for acknowledgements",
         f"{E}/writing/chunk_writer.py",
-        "        self.acks.wait()\n        if not positions.progress:",
-        "        if not positions.progress:",
+        "        self._session.wait()\n        if not entries.progress:",
+        "        if not entries.progress:",
         f"{U}/writing/test_chunk_writer.py",
     ),
     Mutation(
         "close: the transaction of a chunk stays open",
         f"{E}/writing/producer_session.py",
-        "            self.calls.close()",
+        "            self._calls.close()",
         "            pass",
         f"{B}/test_abandoned_chunks.py",
     ),
@@ -352,29 +352,29 @@ MUTATIONS = (
     Mutation(
         "recovery: a record that is found is a try in vain",
         f"{E}/chunk_retry.py",
-        "tries = 1 if self._assignment.current.learn(failure.faults) else tries + 1",
-        "tries = tries + 1",
+        "self._tries = 1 if finds_fault else self._tries + 1",
+        "self._tries = self._tries + 1",
         f"{U}/test_chunk_retry.py",
     ),
     Mutation(
         "recovery: it trusts everybody at once",
         f"{E}/chunk_retry.py",
-        "[:1] if self._is_careful else working",
-        "if self._is_careful else working",
+        "[:1] if self._is_isolating else working",
+        "if self._is_isolating else working",
         f"{U}/test_chunk_retry.py",
     ),
     Mutation(
         "recovery: it fences whoever fenced it without a look",
         f"{E}/chunk_retry.py",
-        "if may_be_fenced(failure.args[0]):",
-        "if not may_be_fenced(failure.args[0]):",
+        "and may_be_fenced(failure.args[0]):",
+        "and not may_be_fenced(failure.args[0]):",
         f"{U}/test_chunk_retry.py",
     ),
     Mutation(
         "recovery: what is stored is not looked at again",
         f"{E}/chunk_retry.py",
-        "may have come in between.\n        self.go_back()",
-        "may have come in between.",
+        "self._writer.renew(isolates=isolates)\n        self.rewind(self._assignment.unsettled)",
+        "self._writer.renew(isolates=isolates)",
         f"{U}/test_chunk_retry.py",
     ),
     Mutation(
@@ -387,7 +387,7 @@ MUTATIONS = (
     Mutation(
         "yielding: what should be given up is stored",
         f"{E}/partition_worker.py",
-        "        if not drains:\n            self.give_chunk_up()\n",
+        "        if not self.drains:\n            self.retry.discard_chunk()\n",
         "",
         f"{B}/test_yielding.py",
     ),

@@ -416,7 +416,7 @@ MUTATIONS = (
     Mutation(
         "ownership: of a stop, what it stopped for is not stored",
         f"{ENGINE}/assignment/range_state.py",
-        "return self.handled != self.stored or (self.ended is not None and not self._is_told)",
+        "return self.handled != self.stored or (self.phase in _ENDED and not self._end_is_stored)",
         "return self.handled != self.stored",
         "tests/unit/engine/assignment/test_range_state.py",
     ),

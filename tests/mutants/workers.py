@@ -89,7 +89,7 @@ MUTATIONS = (
     Mutation(
         "pieces: the driver imports segments",
         f"{E}/supervision/spark_task.py",
-        "StopSignal(), care=care)",
+        "StopSignal(), precautions=precautions)",
         "StopSignal())",
         f"{B}/test_pieces.py",
     ),
@@ -103,7 +103,7 @@ MUTATIONS = (
     Mutation(
         "last words: why a partition stops is not stored",
         f"{E}/assignment/last_words.py",
-        "        successor.run_chunks()\n",
+        "    successor.run_chunks()\n",
         "",
         f"{U}/assignment/test_last_words.py",
     ),

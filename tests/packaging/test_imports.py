@@ -80,6 +80,7 @@ ENGINE_ORDER = (
     "processing",
     "batches",
     "redrive",
+    "chunk_filler",
     "chunk_retry",
     "partition_worker",
     "wiring",

@@ -69,7 +69,7 @@ def inject() -> None:
         asyncio=_with(asyncio, new_event_loop=VirtualLoop),
     )
     # It is shared across no fork here, and memory of the kernel's takes longer.
-    _replace("kpipe_engine.assignment.whereabouts", mmap=SimpleNamespace(mmap=lambda _, size: bytearray(size)))
+    _replace("kpipe_engine.assignment.worker_position", mmap=SimpleNamespace(mmap=lambda _, size: bytearray(size)))
     chance = SimpleNamespace(random=lambda: STAGE.simulation.chance.random())
     _replace("kpipe_engine.processing.retries", random=chance)
     _remember_documents()

@@ -29,6 +29,7 @@ TIMED = {
     "poll": 0,
     "flush": 0,
     "init_transactions": 0,
+    "abort_transaction": 0,
     "consume": 1,
     "committed": 1,
     "list_topics": 1,
@@ -177,7 +178,7 @@ def test_a_future_without_a_bound_is_found() -> None:
     [
         "producer.close()",
         "self.producer.flush()",
-        "self.acks.producer.init_transactions()",
+        "self._session.producer.init_transactions()",
         "self._consumer.commit(offsets=positions, asynchronous=False)",
         "consumer.committed(asked)",
         "wait(partial(self.producer.flush))",

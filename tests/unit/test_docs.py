@@ -32,8 +32,8 @@ from airflow_provider_kpipe.redriving.retention import ENOUGH_LETTERS
 from airflow_provider_kpipe.running.progress_log import MOST_SHOWN
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.task_group import kpipe_backfill_task_group, kpipe_task_group
+from kpipe_engine.chunk_filler import RECORDS_PER_READ
 from kpipe_engine.client_settings import QUEUE_KBYTES
-from kpipe_engine.partition_worker import READ_RECORDS
 from kpipe_engine.supervision.crash_cases import MOST_DEATHS, MOST_DEATHS_OVER_NOTHING
 from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK
 
@@ -47,7 +47,7 @@ NUMBERS: list[tuple[str, str, tuple[int, ...]]] = [
     ("runs.md", "of more than {:,}, no more than it takes to find one that stays", (ENOUGH_LETTERS,)),
     ("runs.md", "(over more than {} partitions, at the end only)", (MOST_SHOWN,)),
     ("runs.md", "beside the {} MB that may be fetched ahead", (QUEUE_KBYTES // 1024,)),
-    ("runs.md", "Of records of such a batch that are read together, up to {:,},", (READ_RECORDS,)),
+    ("runs.md", "Of records of such a batch that are read together, up to {:,},", (RECORDS_PER_READ,)),
     ("partitions.md", "a topic with up to {} partitions is cut into pieces", (MOST_WRITERS,)),
 ]
 IN_WORDS: list[tuple[str, str, int]] = [

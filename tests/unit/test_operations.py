@@ -54,6 +54,7 @@ from airflow_provider_kpipe.running.progress_log import MOST_LINES, MOST_SHOWN, 
 from airflow_provider_kpipe.spark.properties import DEFAULTS, FORCED, LOCAL_DEFAULTS
 from kpipe_engine.assignment.events import Event, LoggedEvents, PublishedEvents
 from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.chunk_filler import RECORDS_PER_READ
 from kpipe_engine.client_settings import (
     QUEUE_KBYTES,
     SHORTEST_TRANSACTION_TIMEOUT_MS,
@@ -61,7 +62,6 @@ from kpipe_engine.client_settings import (
     producer_settings,
     transaction_timeout_ms,
 )
-from kpipe_engine.partition_worker import READ_RECORDS
 from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK
 from kpipe_engine.writing.backpressure import PATIENCE_SECONDS
 
@@ -107,7 +107,7 @@ NUMBERS: list[tuple[Path, str, tuple[float, ...]]] = [
     (SIZING, "| {:,} records or {} MB", (PRODUCER["queue.buffering.max.messages"], MEGABYTES)),
     (SIZING, "the two {} MB among them", (MEGABYTES,)),
     (SIZING, "| {:,} bytes for each partition", (BATCH_BYTES,)),
-    (SIZING, "| {:,} at a time, and what segments keep", (READ_RECORDS,)),
+    (SIZING, "| {:,} at a time, and what segments keep", (RECORDS_PER_READ,)),
     (
         SIZING,
         "`worker_memory_mb`** is {:,} by default and {} at",
@@ -268,7 +268,7 @@ def test_an_event_has_the_key_that_the_page_names(monkeypatch: pytest.MonkeyPatc
     sent: list[tuple[Any, ...]] = []
     producer = SimpleNamespace(produce=lambda *message: sent.append(message))
     monkeypatch.setattr("kpipe_engine.assignment.events.Producer", lambda _settings: producer)
-    PublishedEvents(cast("Job", SimpleNamespace(plan=FROZEN)), {}, "events").tell("started", RangeState(PLANNED))
+    PublishedEvents(cast("Job", SimpleNamespace(plan=FROZEN)), {}, "events").emit("started", RangeState(PLANNED))
     ((topic, _value, key),) = sent
     assert (topic, key) == ("events", b"orders:3")
     assert "the key `<topic>:<partition>`" in one_line(MONITORING)

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
+from kpipe_engine.assignment.events import Event, PartitionEvents
 from kpipe_engine.assignment.range_state import RangeState
-from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
+from kpipe_engine.errors import KnownFaults, PartitionHaltedError, PipelineHaltedError
 
 
-class Assignment(tuple[RangeState, ...]):
-    """All ranges of a worker. One is read at a time: the current one."""
+class Assignment(Sequence[RangeState]):
+    """All ranges of a worker. They change here, and each change is emitted. One is read at a time: the current one."""
 
-    current: RangeState
+    def __init__(self, states: Iterable[RangeState], events: PartitionEvents, *, drains: bool = True) -> None:
+        """
+        :param drains: whether a yielded range keeps the records that are in flight
+        """
+        self._states, self._events, self._drains = tuple(states), events, drains
+        self.current = self._states[0]
 
-    def __init__(self, _assignment: Iterable[RangeState]) -> None:
-        self.current = self[0]
+    def __getitem__(self, at: Any) -> Any:
+        return self._states[at]
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[RangeState]:
+        return iter(self._states)
 
     @property
-    def partitions(self) -> list[int]:
-        return [state.partition for state in self]
+    def progress(self) -> list[PartitionProgress]:
+        return [state.progress for state in self]
 
     @property
     def working(self) -> list[RangeState]:
         return [state for state in self if state.works]
+
+    @property
+    def unclaimed(self) -> list[RangeState]:
+        """Ranges beside whose offsets our lease is not stored yet."""
+        return [state for state in self if state.is_ours and not state.is_claimed]
 
     @property
     def unsettled(self) -> list[RangeState]:
@@ -36,14 +55,77 @@ class Assignment(tuple[RangeState, ...]):
     def ours(self) -> list[RangeState]:
         return [state for state in self if state.is_ours]
 
+    @property
+    def needing_store(self) -> list[RangeState]:
+        return [state for state in self if state.needs_store]
+
+    def claim(self) -> None:
+        """Note that our lease is stored beside the offsets of all ranges that are ours."""
+        for state in self.ours:
+            state.claim()
+            self._events.emit("assigned" if state.works else "completed", state)
+
+    def learn(self, culprits: Mapping[int, KnownFaults]) -> None:
+        """Note the records of each partition that made earlier workers die, as far as they lie ahead."""
+        for state in self.ours:
+            state.learn(culprits.get(state.partition, {}))
+            state.forget_faults()
+
+    def start(self, state: RangeState, next_offset: int) -> None:
+        """Note that the reader has turned to this range, at this offset."""
+        state.advance(next_offset)
+        self._events.emit("started", state)
+
+    def emit_lost(self, states: Sequence[RangeState]) -> None:
+        """Emit which of the ranges are not ours any more, now that their stored progress has been read again."""
+        for state in states:
+            if not state.is_ours:
+                self._events.emit("revoked" if state.is_revoked else "faulted", state, reason=state.reason)
+
+    def emit(self, event: Event) -> None:
+        """Emit an event of the current range."""
+        self._events.emit(event, self.current)
+
     def stop(self, stop: PartitionHaltedError) -> None:
         """Stop the current range, and the others with it if the whole pipeline has to stop."""
         self.current.stop(stop)
         if isinstance(stop, PipelineHaltedError):
             for other in self.working:
-                other.end("stopped", f"partition {self.current.partition} stopped the pipeline: {stop}")
+                other.stop_short(f"partition {self.current.partition} stopped the pipeline: {stop}")
 
     def stop_all(self, stop: PartitionHaltedError) -> None:
         """Stop each working range at its position."""
         for state in self.working:
             state.stop(stop)
+
+    def stop_some(self, reasons: Mapping[int, str]) -> None:
+        """Stop the working ranges of these partitions."""
+        for state in self.working:
+            if reason := reasons.get(state.partition):
+                state.stop_short(reason)
+                self._events.emit("faulted", state, reason=reason)
+
+    def stop_unsettled(self, reason: str) -> list[RangeState]:
+        """Stop and return the ranges that are not settled: nothing more of theirs can be stored by this worker."""
+        states = self.unsettled
+        for state in states:
+            state.stop_short(reason)
+            self._events.emit("faulted", state, reason=state.reason)
+        return states
+
+    def yield_all(self, reason: str) -> None:
+        """Give up each working range that has not reached its end."""
+        for state in self.working:
+            if state.handled < state.range.end:
+                if self._drains:
+                    self._events.emit("draining", state, reason=reason)
+                state.give_up(reason)
+
+    def mark_stored(self, states: Sequence[RangeState]) -> None:
+        """Note that the handled parts of these ranges are stored, and their ends."""
+        for state in states:
+            state.mark_stored()
+            self._events.emit_stored(state, self._drains)
+
+    def close(self) -> None:
+        self._events.close()

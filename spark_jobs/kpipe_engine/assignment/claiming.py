@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
 
 from confluent_kafka import Producer, TopicPartition
 
@@ -14,24 +13,15 @@ from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.completed import CompletedOffsets, Span
 from airflow_provider_kpipe.contract.offsets.metadata import most_spans
-from airflow_provider_kpipe.contract.progress.details import fit, with_details
+from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress, Pieces, StoredProgress
 from airflow_provider_kpipe.contract.progress.resuming import is_of_another_pipeline, is_published, progress_of, take_on
 from airflow_provider_kpipe.contract.progress.standing import Stored, completed_in_pieces
+from kpipe_engine.assignment.progress_store import ProgressStore, stored_beside
 from kpipe_engine.assignment.range_state import RangeState
-from kpipe_engine.client_settings import ANSWER_SECONDS, group_reader, let_go
+from kpipe_engine.client_settings import ANSWER_SECONDS, let_go
 from kpipe_engine.errors import needing
 from kpipe_engine.reading.checkpoints import Checkpoints
-from kpipe_engine.reading.details_group import DetailsGroup
-from kpipe_engine.reading.held_offsets import held_offsets
-from kpipe_engine.reading.range_reader import RangeReader
-
-
-class Positions(NamedTuple):
-    """Offsets that are stored together, with the progress beside them, and the details that did not fit there."""
-
-    progress: list[TopicPartition]
-    details: list[TopicPartition]
 
 
 class Claims:
@@ -40,35 +30,36 @@ class Claims:
     For a partition that is cut into pieces, the lease beside the first piece counts for the workers of all pieces.
     """
 
-    def __init__(self, job: Job, task: int, slot: int, source: RangeReader, settings: KafkaSettings) -> None:
-        self._plan, self._lease, self._slot = job.plan, job.lease(task), slot
+    def __init__(self, job: Job, lease: Lease, slot: int, store: ProgressStore, settings: KafkaSettings) -> None:
+        self._plan, self._lease, self._slot = job.plan, lease, slot
         self._fences = job.pipeline.delivery == "exactly_once"
         self._checkpointed = frozenset(job.checkpointed)
         self._told: set[int] = set()
-        self._source, self._settings = source, settings
+        self._store, self._settings = store, settings
 
-    def look(self, states: Sequence[RangeState]) -> list[RangeState]:
+    def read_stored(self, states: Sequence[RangeState]) -> list[RangeState]:
         """Resume each range at its stored offset, or revoke it if another worker owns it by now.
 
-        Return the ranges that an earlier run had in pieces: `look_again` takes them once our lease is stored.
+        Return the ranges that an earlier run had in pieces: `adopt_pieces` takes them once our lease is stored.
         """
         partitions = [state.partition for state in states]
-        held = self._held(partitions, self._slot)
+        held = self._store.held(partitions, self._slot)
         checkpoints = Checkpoints(self._settings.source, self._plan, partitions)
         if self._slot == 0:
             for state in states:
                 with _left_if_unreadable(state):
-                    self._first(state, self._stored(held[state.partition], self._slot), checkpoints)
+                    self._first(state, self._store.stored(held[state.partition], self._slot), checkpoints)
             return [state for state in states if state.is_ours and state.unsettled]
-        claims = self._held(partitions, 0)
+        claims = self._store.held(partitions, 0)
         for state in states:
             with _left_if_unreadable(state):
-                found, claim = self._stored(held[state.partition], self._slot), _stored_in(claims[state.partition])
-                state.go_on(self._further(state, found, claim, checkpoints))
+                found = self._store.stored(held[state.partition], self._slot)
+                claim = stored_beside(claims[state.partition])
+                state.resume(self._further(state, found, claim, checkpoints))
             self._stop_if_crowded(state)
         return []
 
-    def look_again(self, states: Sequence[RangeState]) -> None:
+    def adopt_pieces(self, states: Sequence[RangeState]) -> None:
         """Take over pieces of an earlier run. Our lease keeps new ones from beginning; those that began are fenced."""
         for state in states:
             if (unsettled := state.unsettled) is None:
@@ -76,35 +67,25 @@ class Claims:
             if self._fences:
                 self._fence(state, unsettled.count)
             with _left_if_unreadable(state):
-                found = self._pieces(state, unsettled)
+                found = self._store.pieces(state.partition, unsettled.count)
                 untold = [each.progress.counts for each in found if self._is_untold(state, unsettled, each.progress)]
                 state.take_over(self._completed(state, found), sum(untold, Counts()))
             self._stop_if_crowded(state)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
         """Return the partitions on which a later lease lies."""
-        held = self._held(partitions, self._slot)
-        claims = self._held(partitions, 0) if self._slot else {}
+        held = self._store.held(partitions, self._slot)
+        claims = self._store.held(partitions, 0) if self._slot else {}
         return [at for at in partitions if self._is_lost(held[at], claims.get(at))]
 
     def _is_lost(self, held: TopicPartition, claim: TopicPartition | None) -> bool:
         try:
-            return self._is_later(_stored_in(held)) or (claim is not None and not self._is_claimed(_stored_in(claim)))
+            return self._is_later(stored_beside(held)) or (
+                claim is not None and not self._is_claimed(stored_beside(claim))
+            )
         except DocumentError:
             # The next look finds the reason.
             return True
-
-    def positions(self, states: Iterable[RangeState]) -> Positions:
-        """Return the positions to store for the ranges: each with its offset and our lease on it."""
-        positions = Positions([], [])
-        for state in states:
-            where = self._plan.topic, state.partition, state.handled
-            fitted = fit(state.to_store(self._plan, self._lease), self._plan.metadata_bytes)
-            epoch = state.range.leader_epoch
-            positions.progress.append(TopicPartition(*where, fitted.progress, leader_epoch=epoch))
-            if fitted.details is not None:
-                positions.details.append(TopicPartition(*where, fitted.details))
-        return positions
 
     def _first(self, state: RangeState, found: Stored | None, checkpoints: Checkpoints) -> None:
         unsettled = None
@@ -119,11 +100,11 @@ class Claims:
             reached = checkpoints.reached(state.partition)
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
-            pieces = self._pieces(state, unsettled) if unsettled else []
+            pieces = self._store.pieces(state.partition, unsettled.count) if unsettled else []
             if is_published(state.range, found.offset, reached):
                 self._told.add(state.partition)
             found = replace(found, pieces=tuple(self._completed(state, pieces)))
-        state.go_on(take_on(state.range, self._plan, self._lease, found, reached), unsettled)
+        state.resume(take_on(state.range, self._plan, self._lease, found, reached), unsettled)
         self._stop_if_crowded(state)
 
     def _is_checkpointed(self, state: RangeState) -> bool:
@@ -140,8 +121,7 @@ class Claims:
         """Stop the range if another run may have taken the room that the plan left for the spans of its pieces."""
         spans, room = CompletedOffsets(-1, state.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
         if state.works and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
-            state.end(
-                "stopped",
+            state.stop_short(
                 f"runs that stopped half-way have left {len(spans)} spans of completed offsets, and those of "
                 f"{state.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
             )
@@ -171,12 +151,6 @@ class Claims:
         """Tell whether the lease beside the first piece is that of our attempt, which stores it before all else."""
         return claim is not None and claim.progress.lease.of_attempt == self._lease.of_attempt
 
-    def _pieces(self, state: RangeState, of: Pieces) -> list[Stored]:
-        """Read the progress of the pieces beyond the first, from any worker."""
-        slots = range(1, of.count)
-        held = (self._stored(self._held([state.partition], slot)[state.partition], slot) for slot in slots)
-        return [each for each in held if each is not None]
-
     def _completed(self, state: RangeState, pieces: Sequence[Stored]) -> list[Span]:
         return completed_in_pieces(
             self._plan.topic_id, state.range.origin, ((each.offset, each.progress) for each in pieces)
@@ -201,31 +175,6 @@ class Claims:
                     producer.init_transactions(ANSWER_SECONDS)
             finally:
                 let_go(producer)
-
-    def _stored(self, held: TopicPartition, slot: int) -> Stored | None:
-        """Return the stored progress of a partition, with the details that did not fit beside the offset."""
-        found = _stored_in(held)
-        if found is None or not found.progress.is_detailed:
-            return found
-        details = DetailsGroup(self._settings.source, self._plan, slot).read(held.partition)
-        return replace(found, progress=with_details(found.progress, details))
-
-    def _held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
-        """Read the offsets that the group of a slot holds, by partition."""
-        asked = [TopicPartition(self._plan.topic, partition) for partition in partitions]
-        own = slot == self._slot
-        consumer = self._source.consumer if own else group_reader(self._settings.source, self._plan, slot)
-        try:
-            answers = held_offsets(consumer, self._plan.progress_group(slot), asked, ANSWER_SECONDS)
-        finally:
-            if not own:
-                let_go(consumer)
-        return {each.partition: each for each in answers}
-
-
-def _stored_in(held: TopicPartition) -> Stored | None:
-    progress = StoredProgress.read_text(held.metadata)
-    return Stored(held.offset, progress) if progress is not None and held.offset >= 0 else None
 
 
 @contextmanager

@@ -47,16 +47,16 @@ FLUSH_SECONDS = 10.0
 class PartitionEvents:
     """Emits no events."""
 
-    def tell(self, event: Event, state: RangeState, **details: Any) -> None:
+    def emit(self, event: Event, state: RangeState, **details: Any) -> None:
         """Emit an event of the partition of a range."""
 
-    def tell_stored(self, state: RangeState, drains: bool) -> None:
+    def emit_stored(self, state: RangeState, drains: bool) -> None:
         """Emit that a chunk is stored, and how the partition has ended if that is stored with it."""
-        self.tell("chunk_stored", state)
+        self.emit("chunk_stored", state)
         if drains and state.ended == "yielded":
-            self.tell("drained", state)
+            self.emit("drained", state)
         if state.ended is not None or not state.works:
-            self.tell(_LAST[state.ended], state, reason=state.reason)
+            self.emit(_LAST[state.ended], state, reason=state.reason)
 
     def close(self) -> None:
         """Emit nothing more."""
@@ -68,7 +68,7 @@ class LoggedEvents(PartitionEvents):
     def __init__(self, job: Job) -> None:
         self._common = {"pipeline": job.plan.pipeline, "run_key": job.plan.run_key, "topic": job.plan.topic}
 
-    def tell(self, event: Event, state: RangeState, **details: Any) -> None:
+    def emit(self, event: Event, state: RangeState, **details: Any) -> None:
         log.info("%s", json.dumps(self.document(event, state, details)))
 
     def document(self, event: Event, state: RangeState, details: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class PublishedEvents(LoggedEvents):
         self._producer = Producer(connecting(own))
         self._topic = topic
 
-    def tell(self, event: Event, state: RangeState, **details: Any) -> None:
+    def emit(self, event: Event, state: RangeState, **details: Any) -> None:
         document = json.dumps(self.document(event, state, details))
         log.info("%s", document)
         key = f"{self._common['topic']}:{state.partition}"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from confluent_kafka import KafkaException
 
+from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.bounded_calls import BoundedCalls
 from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError
 
@@ -25,17 +29,37 @@ class Successor(Protocol):
     def close(self) -> None: ...
 
 
-def say_why(successor: Successor) -> None:
-    """Let the successor take the partitions on, and store. A failure or delay costs only a line in the log."""
-    calls = BoundedCalls(successor.close)
+class LastWords:
+    """Ends the partitions of a worker that cannot go on, and has the reason stored.
 
-    def say() -> None:
-        successor.open()
-        successor.run_chunks()
+    The outcome of the open chunk is unknown: the successor goes back to the stored offsets, and stores the reason for
+    each partition that is still ours.
+    """
 
-    try:
-        calls.within(SAY_SECONDS, "it was to store why partitions stop", say)
-    except (PartitionHaltedError, ChunkFailedError, KafkaException) as failure:
-        log.warning("why partitions stop could not be stored: %s", failure)
-    finally:
-        calls.close()
+    def __init__(
+        self, explain: Callable[[Exception], str], succeed: Callable[[Sequence[RangeState], str], Successor]
+    ) -> None:
+        """
+        :param explain: returns the reason to store for an error
+        :param succeed: builds the worker that stops these ranges for this reason
+        """
+        self._explain, self._succeed = explain, succeed
+
+    def say(self, assignment: Assignment, stop: Exception) -> None:
+        """Stop the partitions that are not settled. A successor that fails or is late costs only a line in the log."""
+        reason = self._explain(stop)
+        if not (states := assignment.stop_unsettled(reason)):
+            return
+        successor = self._succeed(states, reason)
+        calls = BoundedCalls(successor.close)
+        try:
+            calls.within(SAY_SECONDS, "it was to store why partitions stop", partial(_say, successor))
+        except (PartitionHaltedError, ChunkFailedError, KafkaException) as failure:
+            log.warning("why partitions stop could not be stored: %s", failure)
+        finally:
+            calls.close()
+
+
+def _say(successor: Successor) -> None:
+    successor.open()
+    successor.run_chunks()

@@ -13,18 +13,20 @@ from airflow_provider_kpipe.contract.progress.progress import Counts, StoredProg
 from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, group_reader, let_go
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading.held_offsets import held_offsets
-from kpipe_engine.reading.range_reader import RangeReader
+from kpipe_engine.reading.shared_consumer import SharedConsumer
 
 
 class OtherWorkers:
     """All pieces of the run but the worker's own.
 
     The pieces of a slot store their progress in a group of their own, so there is a reader for each slot that is looked
-    at; the worker's source reads its own slot.
+    at; the worker's own consumer reads its own slot.
     """
 
-    def __init__(self, job: Job, settings: Settings, source: RangeReader, own: Sequence[PartitionRange]) -> None:
-        self._job, self._settings, self._source = job, settings, source
+    def __init__(
+        self, job: Job, settings: Settings, shared_consumer: SharedConsumer, own: Sequence[PartitionRange]
+    ) -> None:
+        self._job, self._settings, self._shared_consumer = job, settings, shared_consumer
         self._own_slot = own[0].slot
         mine = {(each.partition, each.slot) for each in own}
         self._asked: dict[int, list[TopicPartition]] = {}
@@ -46,8 +48,7 @@ class OtherWorkers:
         """Read the progress stored by now in these slots, or in all."""
         for slot, asked in self._asked.items():
             if slots is None or slot in slots:
-                group = self._job.plan.progress_group(slot)
-                for held in held_offsets(self._reader(slot), group, asked, ANSWER_SECONDS):
+                for held in self._held(slot, asked):
                     self._note(slot, held)
 
     @property
@@ -58,12 +59,12 @@ class OtherWorkers:
     def close(self) -> None:
         let_go(*self._readers.values())
 
-    def _reader(self, slot: int) -> Consumer:
+    def _held(self, slot: int, asked: list[TopicPartition]) -> list[TopicPartition]:
         if slot == self._own_slot:
-            return self._source.consumer
+            return self._shared_consumer.held(asked)
         if slot not in self._readers:
             self._readers[slot] = group_reader(self._settings, self._job.plan, slot)
-        return self._readers[slot]
+        return held_offsets(self._readers[slot], self._job.plan.progress_group(slot), asked, ANSWER_SECONDS)
 
     def _note(self, slot: int, held: TopicPartition) -> None:
         at, text = (slot, held.partition), held.metadata or ""

@@ -1,8 +1,22 @@
-"""One range on its way through a worker."""
+"""One range on its way through a worker.
+
+::
+
+                 claimed                end is stored
+    WAITING ──────────────► RUNNING ──────────────────► COMPLETE
+       │                     │   ▲
+       │                     │   │ a failed chunk undoes the end, too
+       │                     ▼   │
+       ├──────────────────► STOPPED    a fault, lost data, or a cluster that does not answer
+       ├──────────────────► YIELDED    a request to stop, or the deadline
+       ├──────────────────► REVOKED    a later lease: nothing of ours is stored any more
+       └──────────────────► LEFT       unreadable progress, or another pipeline's: it stays as it is
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import Enum
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.offsets.completed import CompletedOffsets, Span, Spans
@@ -11,6 +25,39 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.errors import KnownFaults, PartitionHaltedError, PipelineHaltedError
+
+
+class Phase(Enum):
+    """Phase of a range's life in a worker."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    YIELDED = "yielded"
+    REVOKED = "revoked"
+    LEFT = "left"
+
+
+_ENDINGS: Mapping[Phase, Ending] = {
+    Phase.STOPPED: "stopped",
+    Phase.YIELDED: "yielded",
+    Phase.REVOKED: "revoked",
+    Phase.LEFT: "stopped",
+}
+_AT_WORK = frozenset((Phase.WAITING, Phase.RUNNING))
+_ENDED = frozenset(_ENDINGS)
+_NEXT: Mapping[Phase, frozenset[Phase]] = {
+    Phase.WAITING: frozenset(Phase),
+    Phase.RUNNING: frozenset(Phase) - {Phase.WAITING},
+    # Until the end is stored, it may still be undone, or replaced by another one.
+    Phase.STOPPED: frozenset(Phase),
+    Phase.YIELDED: frozenset(Phase),
+    # Our lease was never stored: a further attempt at claiming may find something else.
+    Phase.LEFT: frozenset((Phase.WAITING, Phase.LEFT, Phase.REVOKED)),
+    Phase.COMPLETE: frozenset(),
+    Phase.REVOKED: frozenset(),
+}
 
 
 class RangeState:
@@ -25,9 +72,10 @@ class RangeState:
         self.partition = planned.partition
         self.known_faults: KnownFaults = {}
         self._suspect_until = 0
-        self.go_on(PartitionProgress.not_started(planned))
+        self.phase, self.is_claimed = Phase.WAITING, False
+        self.resume(PartitionProgress.not_started(planned))
 
-    def go_on(self, progress: PartitionProgress, unsettled: Pieces | None = None) -> None:
+    def resume(self, progress: PartitionProgress, unsettled: Pieces | None = None) -> None:
         """Resume at the stored progress, and forget the rest.
 
         :param unsettled: pieces in which an earlier run had the partition, and may still work on it
@@ -39,13 +87,35 @@ class RangeState:
         self.inherited = progress.inherited
         self.done = progress.done
         self.seconds = progress.seconds
+        self._stops_run = self._end_is_stored = False
+        self.reason: str | None = None
         # A partition that stopped in an earlier attempt is tried again; one that was revoked is gone.
-        self.ended: Ending | None = "revoked" if progress.ended == "revoked" else None
-        self.reason = progress.reason if self.ended else None
-        self._stops_run = False
-        self._is_told = False
-        self.is_unreadable = False
-        """Tells whether the stored progress is left as it is: it cannot be read, or is another pipeline's."""
+        if progress.ended == "revoked":
+            self._end(Phase.REVOKED, progress.reason or "")
+        else:
+            self._turn(self._phase_at_work)
+
+    def claim(self) -> None:
+        """Note that our lease is stored beside the offset."""
+        self.is_claimed = True
+        if self.phase is Phase.WAITING:
+            self._turn(self._phase_at_work)
+
+    @property
+    def _phase_at_work(self) -> Phase:
+        if not self.is_claimed:
+            return Phase.WAITING
+        return Phase.RUNNING if self.stored < self.range.end else Phase.COMPLETE
+
+    def _turn(self, phase: Phase) -> None:
+        if phase is not self.phase and phase not in _NEXT[self.phase]:
+            raise AssertionError(f"{self.range} is {self.phase.value}, and cannot become {phase.value}")
+        self.phase = phase
+
+    def _end(self, phase: Phase, reason: str) -> None:
+        self._turn(phase)
+        # The reason quotes records and errors, and may contain any text that they contain.
+        self.reason = cleaned(reason)
 
     def take_over(self, done: Iterable[Span], counts: Counts) -> None:
         """Take over the settled pieces of an earlier run. The spans that they have done need no reading."""
@@ -92,35 +162,43 @@ class RangeState:
         """Tell whether the last record known to fault is handled."""
         return bool(self.known_faults) and self.handled > max(self.known_faults)
 
-    def end(self, ended: Ending, reason: str) -> None:
-        # The reason quotes records and errors, and may contain any text that they contain.
-        self.ended, self.reason = ended, cleaned(reason)
-
     def stop(self, stop: PartitionHaltedError) -> None:
         """End the range at a fault: the records before it are terminal."""
-        self.end("stopped", str(stop))
+        self.stop_short(str(stop))
         if stop.next_offset is not None:
             self.advance(stop.next_offset)
         self._stops_run = isinstance(stop, PipelineHaltedError)
 
+    def stop_short(self, reason: str) -> None:
+        """End the range at the last handled record, for a reason that is none of its own records."""
+        self._end(Phase.STOPPED, reason)
+
+    def give_up(self, reason: str) -> None:
+        """Yield the range at the last handled record: another run resumes there."""
+        self._end(Phase.YIELDED, reason)
+
     def leave(self, reason: str) -> None:
         """Leave the stored progress to the version of kpipe that can read it, or to the pipeline that owns it."""
-        self.end("stopped", reason)
-        self.is_unreadable = True
+        self._end(Phase.LEFT, reason)
+
+    @property
+    def ended(self) -> Ending | None:
+        """The way in which the range has ended early, if it has."""
+        return _ENDINGS.get(self.phase)
 
     @property
     def is_revoked(self) -> bool:
         """Tell whether another worker owns the range by now."""
-        return self.ended == "revoked"
+        return self.phase is Phase.REVOKED
 
     @property
     def is_ours(self) -> bool:
         """Tell whether we may overwrite the stored progress."""
-        return not (self.is_revoked or self.is_unreadable)
+        return self.phase not in (Phase.REVOKED, Phase.LEFT)
 
     @property
     def works(self) -> bool:
-        return self.ended is None and self.stored < self.range.end
+        return self.phase in _AT_WORK and self.stored < self.range.end
 
     @property
     def is_settled(self) -> bool:
@@ -128,16 +206,16 @@ class RangeState:
 
         A range that a fault has ended is settled only once that is stored: a failed chunk undoes a partition's end.
         """
-        return not (self.works or self.has_news)
+        return not (self.works or self.needs_store)
 
     @property
-    def has_news(self) -> bool:
+    def needs_store(self) -> bool:
         """Tell whether there is something to store: an offset, or the end of the range."""
         if not self.is_ours:
             return False
-        return self.handled != self.stored or (self.ended is not None and not self._is_told)
+        return self.handled != self.stored or (self.phase in _ENDED and not self._end_is_stored)
 
-    def to_store(self, plan: Plan, lease: Lease) -> StoredProgress:
+    def to_stored_progress(self, plan: Plan, lease: Lease) -> StoredProgress:
         return StoredProgress(
             run_key=plan.run_key,
             number=plan.number,
@@ -159,8 +237,11 @@ class RangeState:
             seconds=round(self.seconds, 3),
         )
 
-    def note_stored(self) -> None:
-        self.stored, self._is_told = self.handled, self.ended is not None
+    def mark_stored(self) -> None:
+        """Note that the handled part, and the end if there is one, are stored."""
+        self.stored, self._end_is_stored = self.handled, self.phase in _ENDED
+        if self.phase in _AT_WORK:
+            self._turn(self._phase_at_work)
 
     @property
     def skips(self) -> Spans:

@@ -12,8 +12,7 @@ from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.errors import PartitionHaltedError, UnwritableRecordError, is_too_large, is_untimely
 from kpipe_engine.faults.dead_letter_builder import choose_write
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
-from kpipe_engine.writing.chunk_writer import Delivery
-from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, produce
+from kpipe_engine.writing.producer_session import PARTITIONER_CHOOSES, ProducerSession
 
 
 class DeadLetters(Protocol):
@@ -26,10 +25,12 @@ class DeadLetters(Protocol):
 class DeadLetterTopic:
     """Writes records with the details of their fault, in the declared format and dialect."""
 
-    def __init__(self, declared: KafkaDeadLetter, plan: Plan, delivery: Delivery, limit: Limit = NO_LIMIT) -> None:
+    def __init__(
+        self, declared: KafkaDeadLetter, plan: Plan, session: ProducerSession, limit: Limit = NO_LIMIT
+    ) -> None:
         self._topic = declared.topic
         self._write = choose_write(declared, plan, limit)
-        self._delivery = delivery
+        self._session = session
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         if fault.kind == "dead_letter":
@@ -38,8 +39,7 @@ class DeadLetterTopic:
             raise PartitionHaltedError(cannot_read(message, fault), message.offset())
         key, value, headers = self._write(message, fault)
         try:
-            produce(
-                self._delivery,
+            self._session.produce(
                 message.offset(),
                 "dead_letter",
                 self._topic,

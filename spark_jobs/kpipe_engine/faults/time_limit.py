@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType, GeneratorType
 from typing import Any, Protocol
 
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import SegmentTimeoutError
 
 Call = Callable[..., Any]
@@ -49,11 +49,11 @@ class TimeLimit:
     """Interrupts a call that takes too long: in the main thread by a signal, an awaited one by the event loop.
 
     A call in another thread, or one in C that never returns, cannot be interrupted. The supervisor sees such a call in
-    the worker's `whereabouts`, and ends the worker.
+    the worker's `position`, and ends the worker.
     """
 
-    def __init__(self, seconds: float, step_seconds: float, whereabouts: WorkerPosition) -> None:
-        self._seconds, self._step_seconds, self._whereabouts = seconds, step_seconds, whereabouts
+    def __init__(self, seconds: float, step_seconds: float, position: WorkerPosition) -> None:
+        self._seconds, self._step_seconds, self._position = seconds, step_seconds, position
         self._within = f"segment_timeout, {seconds:g} s"
         self._due = math.inf
         if _in_main_thread():
@@ -62,7 +62,7 @@ class TimeLimit:
     def around(self, call: Call) -> Call:
         if inspect.iscoroutinefunction(call):
             return self._around_awaited(call)
-        begin, end = self._whereabouts.begin_call, self._whereabouts.end_call
+        begin, end = self._position.begin_call, self._position.end_call
 
         def limited(*given: Any) -> Any:
             number = begin()
@@ -75,7 +75,7 @@ class TimeLimit:
 
     def _around_awaited(self, call: Call) -> Call:
         async def limited(given: Any) -> Any:
-            number = self._whereabouts.begin_call()
+            number = self._position.begin_call()
             try:
                 async with asyncio.timeout(self._seconds) as limit:
                     return await call(given)
@@ -84,14 +84,14 @@ class TimeLimit:
                     raise self._error() from None
                 raise
             finally:
-                self._whereabouts.end_call(number)
+                self._position.end_call(number)
 
         return limited
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         within = self._within
-        self._whereabouts.begin_step(name)
+        self._position.begin_step(name)
         try:
             if _in_main_thread():
                 # The successor that stores a worker's last words may have installed a handler of its own since then.
@@ -107,7 +107,7 @@ class TimeLimit:
                 if _in_main_thread():
                     signal.setitimer(signal.ITIMER_REAL, 0)
             finally:
-                self._whereabouts.end_step()
+                self._position.end_step()
 
     def _interrupted(self, call: Call, *given: Any) -> Any:
         self._due = time.monotonic() + self._seconds * EARLY

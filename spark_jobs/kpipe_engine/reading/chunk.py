@@ -13,7 +13,7 @@ from kpipe_engine.stop_signal import StopSignal
 class Chunk:
     """Counts the records of a chunk until it is full. It is full, too, once there is a reason to yield."""
 
-    def __init__(self, records: int, seconds: float, stop_signal: StopSignal, reads_once: bool = False) -> None:
+    def __init__(self, records: int, seconds: float, stop_signal: StopSignal, *, reads_once: bool = False) -> None:
         self._records, self._seconds, self._stop_signal = records, seconds, stop_signal
         self._reads_once = reads_once
         self.handled = 0

@@ -8,19 +8,16 @@ from collections.abc import Iterable, Sequence
 from operator import length_hint
 from typing import cast
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from airflow_provider_kpipe.contract.dead_letters.consumed_headers import headers_of
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource
-from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.bounded_calls import BoundedCalls
-from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, consumer_settings
 from kpipe_engine.errors import NoAnswerError, PartitionHaltedError, stop_if_forbidden
-from kpipe_engine.reading.lone_fetch import fetch_alone
 from kpipe_engine.reading.messages import BareMessage
+from kpipe_engine.reading.shared_consumer import SharedConsumer
 
 READ_SECONDS = 0.1
 STALL_SECONDS = 120.0
@@ -29,10 +26,8 @@ STALL_SECONDS = 120.0
 class RangeReader:
     """Reads one range after another. `next_offset` is the offset after the last record returned, holes passed over."""
 
-    def __init__(self, settings: Settings, declared: KafkaSource, plan: Plan, planned: PartitionRange) -> None:
-        self._settings = consumer_settings(settings, plan, planned.slot)
-        self._open()
-        self._topic = plan.topic
+    def __init__(self, shared_consumer: SharedConsumer, declared: KafkaSource, topic: str) -> None:
+        self._shared_consumer, self._topic = shared_consumer, topic
         self._skip_lost = declared.on_data_loss == "skip"
         self.range: PartitionRange | None = None
         self._skips: list[tuple[int, int]] = []
@@ -43,14 +38,6 @@ class RangeReader:
         """Tells whether the reader fetches only the records that are read next."""
         self.unreadable: dict[int, Fault] = {}
         """Faults of the records that were read last, by offset."""
-
-    def _open(self) -> None:
-        self._consumer = Consumer(self._settings)
-        self._calls = BoundedCalls(self._consumer.close)
-
-    @property
-    def consumer(self) -> Consumer:
-        return self._consumer
 
     @property
     def finished(self) -> bool:
@@ -64,10 +51,8 @@ class RangeReader:
         self._lost = 0
         self._go_to(self._after_skips(next_offset))
         if first:
-            # After a request that names the topic, the client knows the partition's leader before it needs the
-            # leader. Otherwise the client often waits for its own request, which it sends once a second. Also, only
-            # a client that is new to a leader finds out that the leader has lost records since the plan.
-            self._consumer.list_topics(self._topic, timeout=ANSWER_SECONDS)
+            # Also, only a client that is new to a leader finds out that the leader has lost records since the plan.
+            self._shared_consumer.learn_leaders(self._topic)
 
     def _go_to(self, next_offset: int) -> None:
         self._given_back, self._stop = [], None
@@ -78,7 +63,7 @@ class RangeReader:
 
     def _turn_to(self, place: TopicPartition) -> None:
         self._place = place
-        self._consumer.assign([] if self.is_alone else [place])
+        self._shared_consumer.assign(*(() if self.is_alone else (place,)))
 
     def fetch_alone(self, is_alone: bool) -> None:
         """Stop fetching ahead, or start it again."""
@@ -91,27 +76,17 @@ class RangeReader:
         self.range = None
 
     def renew(self) -> None:
-        """Start over with a new consumer. After a broker's standstill, the old one may never find its group again."""
-        self.close()
-        self._open()
+        """Start over with a new consumer: `start_at` has to name the next range."""
+        self._shared_consumer.renew()
         self.forget()
 
-    def commit(self, positions: list[TopicPartition], seconds: float) -> list[TopicPartition]:
-        """Commit offsets to the group, and return the result for each."""
-        consumer = self._consumer
-
-        def commit() -> list[TopicPartition]:
-            return consumer.commit(offsets=positions, asynchronous=False)
-
-        return self._calls.within(seconds, "the chunk was stored", commit)
-
     def pause(self) -> None:
-        self._consumer.pause([TopicPartition(self._topic, self._partition)])
+        self._shared_consumer.pause(TopicPartition(self._topic, self._partition))
 
     def resume(self) -> None:
         if self.range is not None:  # after a new start, nothing is paused
             self._heard_at = time.monotonic()
-            self._consumer.resume([TopicPartition(self._topic, self._partition)])
+            self._shared_consumer.resume(TopicPartition(self._topic, self._partition))
 
     def read(self, most: int) -> list[SourceMessage]:
         """Return records of the range, in order; none if there are none right now or the range has ended."""
@@ -138,9 +113,9 @@ class RangeReader:
 
     def _fetch(self, first: int, most: int) -> list[Message]:
         if not self.is_alone:
-            return self._consumer.consume(most, READ_SECONDS)
+            return self._shared_consumer.consume(most, READ_SECONDS)
         self._place.offset = first
-        return fetch_alone(self._settings, self._place, most)
+        return self._shared_consumer.fetch_alone(self._place, most)
 
     def _read_headers(self, messages: list[SourceMessage]) -> None:
         """Put unreadable headers aside: at a second request, the client returns something that crashes the process."""
@@ -181,9 +156,6 @@ class RangeReader:
         lost, self._lost = self._lost, 0
         return lost
 
-    def close(self) -> None:
-        self._calls.close()
-
     def _heed(self, events: list[Message], has_messages: bool) -> None:
         for event in events:
             error = cast("KafkaError", event.error())
@@ -214,7 +186,7 @@ class RangeReader:
         if heard:
             self._heard_at = now
             return
-        position = self._consumer.position([TopicPartition(self._topic, self._partition)])[0].offset
+        position = self._shared_consumer.position(TopicPartition(self._topic, self._partition))
         if position >= self._end:
             self.next_offset = self._end
         elif now - self._heard_at > STALL_SECONDS:
@@ -265,9 +237,7 @@ class RangeReader:
 
     def _pass_over_lost(self, error: KafkaError) -> None:
         asked = self.next_offset
-        first, after_last = self._consumer.get_watermark_offsets(
-            TopicPartition(self._topic, self._partition), timeout=ANSWER_SECONDS
-        )
+        first, after_last = self._shared_consumer.extent(TopicPartition(self._topic, self._partition))
         if asked >= first:
             raise PartitionHaltedError(
                 f"offset {asked} is not the one that was planned, and the log goes from {first} to {after_last}: the "

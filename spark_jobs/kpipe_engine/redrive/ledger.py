@@ -7,8 +7,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Literal
 
-from confluent_kafka import Consumer, TopicPartition
-
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.contract.documents import DocumentError, OtherVersionError
 from airflow_provider_kpipe.contract.job import Job
@@ -18,12 +16,11 @@ from airflow_provider_kpipe.contract.redrive.decisions import Decisions
 from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.record import SourceMessage
-from kpipe_engine.client_settings import ANSWER_SECONDS, Settings
+from kpipe_engine.client_settings import Settings
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading.messages import read_headers
 from kpipe_engine.reading.range_reader import RangeReader
-from kpipe_engine.writing.chunk_writer import Delivery
-from kpipe_engine.writing.destination import produce
+from kpipe_engine.reading.shared_consumer import SharedConsumer
 from kpipe_engine.writing.producer_session import ProducerSession
 
 READ_RECORDS = 10_000
@@ -39,13 +36,14 @@ class Ledger:
     """
 
     def __init__(
-        self, job: Job, redrive: Redrive, own: Sequence[PartitionRange], settings: Settings, delivery: Delivery
+        self, job: Job, redrive: Redrive, own: Sequence[PartitionRange], settings: Settings, session: ProducerSession
     ) -> None:
         self._redrive, self._plan = redrive, job.plan
         self._own = {each.partition for each in own}
         self._settings = settings
-        self._delivery = delivery
-        self._read_under: ProducerSession | None = None
+        self._session = session
+        self._read_under = 0
+        """Generation of the producer under which the decisions were read."""
         self._decisions: Decisions | None = None
 
     def decisions(self) -> Decisions:
@@ -54,17 +52,16 @@ class Ledger:
         Another redrive may have fenced the last producer. Its entries are complete only when our new producer has
         fenced it in turn.
         """
-        if self._decisions is None or self._read_under is not self._delivery.acks:
+        if self._decisions is None or self._read_under != self._session.generation:
             self._decisions = Decisions(self._redrive, self._redriven())
             self._note_rivals(self._decisions)
-            self._read_under = self._delivery.acks
+            self._read_under = self._session.generation
         return self._decisions
 
     def enter(self, place: Place, outcome: Literal["redriven", "parked"], record: SourceRecord) -> None:
         at = datetime.now(timezone.utc).isoformat(timespec="seconds")
         entry = LedgerEntry(self._plan.run_key, outcome, at, record)
-        produce(
-            self._delivery,
+        self._session.produce(
             place.offset,
             "dead_letter",
             self._redrive.ledger_topic,
@@ -99,18 +96,12 @@ class Ledger:
     def _read(self, declared: KafkaSource, ranges: Iterable[PartitionRange] | None) -> Iterator[SourceMessage]:
         """Yield the committed messages of these ranges, or of the whole topic, partition by partition."""
         plan = replace(self._plan, topic=declared.topic, isolation_level="read_committed", ranges=())
-        source = RangeReader(self._settings, declared, plan, PartitionRange(min(self._own), 0, 0, None))
+        shared_consumer = SharedConsumer(self._settings, plan, slot=0)
+        range_reader = RangeReader(shared_consumer, declared, declared.topic)
         try:
-            for each in _extents(source.consumer, declared.topic) if ranges is None else ranges:
-                source.start_at(each, each.start)
-                while not source.finished:
-                    yield from source.read(READ_RECORDS)
+            for each in shared_consumer.extents(declared.topic) if ranges is None else ranges:
+                range_reader.start_at(each, each.start)
+                while not range_reader.finished:
+                    yield from range_reader.read(READ_RECORDS)
         finally:
-            source.close()
-
-
-def _extents(consumer: Consumer, topic: str) -> Iterator[PartitionRange]:
-    # As in the source: the client knows the partitions' leaders before it asks them.
-    for partition in consumer.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions:
-        first, after_last = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=ANSWER_SECONDS)
-        yield PartitionRange(partition, first, after_last, None)
+            shared_consumer.close()

@@ -12,8 +12,8 @@ from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_header
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget, home_of, restored_timestamp
 from airflow_provider_kpipe.record import Header, SourceMessage
-from kpipe_engine.writing.chunk_writer import Delivery
-from kpipe_engine.writing.destination import PARTITIONER_CHOOSES, Destination
+from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.producer_session import PARTITIONER_CHOOSES, ProducerSession
 
 
 class OriginalRecord:
@@ -64,13 +64,13 @@ def choose_restore(pipeline: KafkaPipeline, target: RedriveTarget) -> Restore:
     return partial(_for_output, pipeline.source.topic if pipeline.destination.keep_partition else None)
 
 
-def back_to_source(pipeline: KafkaPipeline, delivery: Delivery) -> Destination:
+def back_to_source(pipeline: KafkaPipeline, session: ProducerSession) -> Destination:
     """Return the source topic as a destination: each record goes to its old partition, or to the one of its key."""
     declared = pipeline.destination
     topic = KafkaDestination(
         pipeline.source.topic, keep_partition=True, partitioner=declared.partitioner, compression=declared.compression
     )
-    return Destination(topic, delivery)
+    return Destination(topic, session)
 
 
 def _for_source(topic: str, original: SourceMessage, letter: DeadLetter) -> OriginalRecord:

@@ -20,8 +20,7 @@ from kpipe_engine.processing.processor import RecordProcessor
 from kpipe_engine.reading.messages import read_headers
 from kpipe_engine.redrive.ledger import Ledger
 from kpipe_engine.redrive.original_record import OriginalRecord, choose_restore
-from kpipe_engine.writing.chunk_writer import Delivery
-from kpipe_engine.writing.destination import produce
+from kpipe_engine.writing.producer_session import ProducerSession
 
 
 class _Decided(NamedTuple):
@@ -39,11 +38,13 @@ class RedriveProcessor:
     Whatever the outcome of such a record, its letter is done, and gets its ledger entry in the same transaction.
     """
 
-    def __init__(self, job: Job, redrive: Redrive, inner: RecordProcessor, ledger: Ledger, delivery: Delivery) -> None:
+    def __init__(
+        self, job: Job, redrive: Redrive, inner: RecordProcessor, ledger: Ledger, session: ProducerSession
+    ) -> None:
         self._redrive = redrive
         self._inner = inner
         self._ledger = ledger
-        self._delivery = delivery
+        self._session = session
         self._restore = choose_restore(job.pipeline, redrive.target)
         self._written_topics = written_topics(job.pipeline, redrive)
 
@@ -140,8 +141,7 @@ class RedriveProcessor:
         self._enter(decided, "parked")
         message = decided.message
         try:
-            produce(
-                self._delivery,
+            self._session.produce(
                 message.offset(),
                 "dead_letter",
                 cast("str", self._redrive.parking_topic),  # without one, nothing is parked

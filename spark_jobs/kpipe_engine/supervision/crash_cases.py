@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
 from airflow_provider_kpipe.contract.faults.fault import STACKTRACE_CHARACTERS, Fault, FaultKind
-from kpipe_engine.assignment.care import Precautions, Suspicion
-from kpipe_engine.assignment.whereabouts import At, Reading
+from kpipe_engine.assignment.precautions import Precautions, Suspicion
+from kpipe_engine.assignment.worker_position import At, Reading
 from kpipe_engine.errors import SegmentTimeoutError, WorkerDiedError
 from kpipe_engine.supervision.task_layout import Block
 
@@ -46,7 +46,7 @@ class Case:
 
     def __init__(self, block: Block, component: str, memory_mb: int | None) -> None:
         self.block = block
-        self.care = Precautions()
+        self.precautions = Precautions()
         self.is_done = False
         """Tells whether the result of the block is known; its worker then only has to close."""
         self._component = component
@@ -56,12 +56,12 @@ class Case:
         self._deaths = self._deaths_over_nothing = 0
 
     def note_death(self, death: Death, at: At | Reading | None, was_at_ease: bool) -> str:
-        """Put the precautions of the next worker into `care`, and return them in words.
+        """Put the precautions of the next worker into `precautions`, and return them in words.
 
         :param at: the records that the segments received last, or the read that the worker was at with none in hand
         :param was_at_ease: whether the worker was past the records that those before it died over
         """
-        self.care = replace(self.care, follows_death=True)
+        self.precautions = replace(self.precautions, follows_death=True)
         if at is None:
             return self._note_death_over_nothing(death, was_at_ease)
         if isinstance(at, Reading):
@@ -69,7 +69,7 @@ class Case:
         self._read, is_of_read = None, self._read is not None
         self._deaths = 1 if was_at_ease else self._deaths + 1
         # A suspicion that comes of a read is dropped: none of its records was in hand yet.
-        self.care, found = self._next(at, death, None if is_of_read else self.care.suspicion)
+        self.precautions, found = self._next(at, death, None if is_of_read else self.precautions.suspicion)
         return f"partition {at.partition}: its worker {death.message} at offsets {at.first} to {at.after - 1}; {found}"
 
     def note_hang(self, death: Death) -> str:
@@ -94,7 +94,7 @@ class Case:
             f"the run has reached its max_run_time, and {overdue:.0f} s later the worker was still busy with {where}; "
             f"it had stored nothing since {since}, and was ended"
         )
-        self.care = replace(self.care, yields=reason, suspicion=None)
+        self.precautions = replace(self.precautions, yields=reason, suspicion=None)
         return reason
 
     @property
@@ -102,7 +102,9 @@ class Case:
         """Tell whether the worker only has to give up all of its partitions."""
         if self.is_done:
             return False
-        return self.care.yields is not None or all(planned.partition in self.care.stops for planned in self.block)
+        return self.precautions.yields is not None or all(
+            planned.partition in self.precautions.stops for planned in self.block
+        )
 
     def _note_death_in_read(self, death: Death, at: Reading) -> str:
         """Fetch less at a time from there on, until a batch is found that ends a worker by itself."""
@@ -118,7 +120,7 @@ class Case:
             self._stop(reason, at.partition)
             return f"{where}; {reason}"
         suspicion = Suspicion(at.partition, None, at.offset + at.most, _fewer(at.most))
-        self.care = replace(self.care, suspicion=suspicion)
+        self.precautions = replace(self.precautions, suspicion=suspicion)
         return f"{where}, with no record in hand; from there on, {suspicion.records} are fetched at a time"
 
     def _note_death_over_nothing(self, death: Death, was_at_ease: bool) -> str:
@@ -135,7 +137,7 @@ class Case:
 
     def _next(self, at: At, death: Death, before: Suspicion | None) -> tuple[Precautions, str]:
         """Return precautions with the narrowest suspicion that this death allows, and describe them."""
-        care, is_found = self.care, self._is_found(at, death)
+        precautions, is_found = self.precautions, self._is_found(at, death)
         if before is None or not before.covers(at):
             suspicion = Suspicion(at.partition, at.first, at.after, _fewer(at.read))
         elif is_found:
@@ -149,8 +151,8 @@ class Case:
                 "libraries, then run again"
             )
             self._stop(reason, at.partition)
-            return self.care, reason
-        return replace(care, suspicion=suspicion), f"they are redone, {suspicion.records} in a chunk"
+            return self.precautions, reason
+        return replace(precautions, suspicion=suspicion), f"they are redone, {suspicion.records} in a chunk"
 
     def _is_found(self, at: At, death: Death) -> bool:
         """Tell whether the record was alone in its chunk twice in a row, or once if a time limit was exceeded.
@@ -162,22 +164,24 @@ class Case:
         return self._alone is not None and (death.kind == "timeout" or self._alone == before)
 
     def _condemn(self, at: At, death: Death) -> tuple[Precautions, str]:
-        known = self.care.culprits.get(at.partition, {})
+        known = self.precautions.culprits.get(at.partition, {})
         if at.first in known:
             reason = (
                 f"offset {at.first}: {known[at.first]}; and what becomes of that fault (on_fault, or the mapper of the "
                 f"dead letter) makes the worker die, too: it {death.message}; fix it, then run again"
             )
             self._stop(reason, at.partition)
-            return self.care, reason
+            return self.precautions, reason
         fault, self._deaths = death.fault(self._component, self._deaths), 0
-        culprits = {**self.care.culprits, at.partition: {**known, at.first: fault}}
+        culprits = {**self.precautions.culprits, at.partition: {**known, at.first: fault}}
         suspicion = Suspicion(at.partition, None, at.after, 1)
-        return replace(self.care, suspicion=suspicion, culprits=culprits), f"offset {at.first} is found to be the cause"
+        return replace(
+            self.precautions, suspicion=suspicion, culprits=culprits
+        ), f"offset {at.first} is found to be the cause"
 
     def _stop(self, reason: str, *partitions: int) -> None:
-        stops = {**self.care.stops, **dict.fromkeys(partitions, reason)}
-        self.care, self._deaths = replace(self.care, suspicion=None, stops=stops), 0
+        stops = {**self.precautions.stops, **dict.fromkeys(partitions, reason)}
+        self.precautions, self._deaths = replace(self.precautions, suspicion=None, stops=stops), 0
 
 
 def _up_to_the_engine(trace: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
-from kpipe_engine.assignment.care import Precautions
 from kpipe_engine.assignment.events import without_events
+from kpipe_engine.assignment.precautions import Precautions
 from kpipe_engine.client_settings import QUEUE_KBYTES
 from kpipe_engine.errors import PartitionHaltedError, reason_of
 from kpipe_engine.stop_signal import StopSignal
@@ -47,8 +47,8 @@ def claim_what_is_cut(packed: str, settings: str) -> None:
     for planned in job.plan.pending:
         if planned.cuts:
             # Segments are not imported: an import that hangs or ends its process would hit the driver and the job.
-            care = Precautions(stops={planned.partition: "it is only taken on"})
-            worker = build_worker(job, kafka, planned.pieces[:1], StopSignal(), care=care)
+            precautions = Precautions(stops={planned.partition: "it is only taken on"})
+            worker = build_worker(job, kafka, planned.pieces[:1], StopSignal(), precautions=precautions)
             try:
                 worker.open()
             except KafkaException as failure:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
-from kpipe_engine.assignment.care import Precautions
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.precautions import Precautions
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import WorkerDiedError
 from kpipe_engine.supervision.crash_cases import Case, Death
 from kpipe_engine.supervision.task_layout import Block, Task
@@ -48,7 +48,7 @@ class WorkerProcess:
     """A process that works on one block after another."""
 
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
-        self.whereabouts = WorkerPosition()
+        self.position = WorkerPosition()
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115  # it stays open as long as the process may write to it
         self.pipe, theirs = Pipe()
         self._status: int | None = None
@@ -60,14 +60,14 @@ class WorkerProcess:
         self._pid = os.fork()
         if not self._pid:
             self.pipe.close()
-            serve(job, kafka, supervisor, theirs, self.whereabouts, self._trace)
+            serve(job, kafka, supervisor, theirs, self.position, self._trace)
         theirs.close()
 
-    def give(self, block: Block, number: int, care: Precautions) -> None:
-        self.whereabouts.begin()
+    def give(self, block: Block, number: int, precautions: Precautions) -> None:
+        self.position.begin()
         self.begun_at = time.time()
         with contextlib.suppress(BrokenPipeError):  # it has died, and is found dead
-            self.pipe.send((block, number, care))
+            self.pipe.send((block, number, precautions))
 
     def ask(self) -> list[str]:
         """Have the process name the clusters at which no broker answers; none if it dies over that."""
@@ -211,7 +211,7 @@ class Supervisor:
 
     def _begin(self, case: Case, number: int, at_work: dict[Connection, tuple[WorkerProcess, Case]]) -> None:
         child = self._free_child()
-        child.give(case.block, number, case.care)
+        child.give(case.block, number, case.precautions)
         at_work[child.pipe] = child, case
 
     def _free_child(self) -> WorkerProcess:
@@ -221,7 +221,7 @@ class Supervisor:
 
     def _end_if_late(self, case: Case, child: WorkerProcess) -> bool:
         # These are read before the signal, which may wake the worker up.
-        at, step, hung = child.whereabouts.at, child.whereabouts.step, self._hung(child.whereabouts)
+        at, step, hung = child.position.at, child.position.step, self._hung(child.position)
         overdue = time.time() - self._job.overdue_after(0)
         is_overdue = time.time() > max(child.begun_at + self._job.grace_seconds, self._job.overdue_after(1))
         if hung is None and not is_overdue:
@@ -231,21 +231,21 @@ class Supervisor:
         if case.is_done:
             said = _left_unclosed(case, hung or f"max_run_time was reached {overdue:.0f} s ago")
         elif hung is None or is_overdue:
-            said = case.give_up(at, child.whereabouts.stored_at, overdue)
+            said = case.give_up(at, child.position.stored_at, overdue)
         else:
             death = Death("timeout", f"was ended, as {hung}", child.trace)
-            said = case.note_hang(death) if step else case.note_death(death, at, child.whereabouts.is_at_ease)
+            said = case.note_hang(death) if step else case.note_death(death, at, child.position.is_at_ease)
         log.warning("%s\n%s", said, child.trace)
         return True
 
-    def _hung(self, whereabouts: WorkerPosition) -> str | None:
+    def _hung(self, position: WorkerPosition) -> str | None:
         """Describe the user code that has taken too long, if any has."""
-        limit, step = self._job.pipeline.segment_timeout, whereabouts.step
+        limit, step = self._job.pipeline.segment_timeout, position.step
         if limit is None:
             return None
         if step is not None and step.seconds > self._job.step_seconds(limit) + INTERRUPT_SECONDS:
             return f"{step.name} had not come to its end within {self._job.step_seconds(limit):g} s"
-        is_late = whereabouts.longest_call > limit + INTERRUPT_SECONDS
+        is_late = position.longest_call > limit + INTERRUPT_SECONDS
         return f"a segment had not answered within {limit:g} s" if is_late else None
 
     def _stop_if_given_up(self, case: Case, child: WorkerProcess) -> None:
@@ -260,8 +260,8 @@ class Supervisor:
         if case.is_done:
             said = _left_unclosed(case, f"its worker {child.death.message}")
         else:
-            at = child.whereabouts.at or child.whereabouts.reading
-            said = case.note_death(child.death, at, child.whereabouts.is_at_ease)
+            at = child.position.at or child.position.reading
+            said = case.note_death(child.death, at, child.position.is_at_ease)
         log.warning("%s\n%s", said, child.trace)
 
 

@@ -17,8 +17,8 @@ from typing import IO, Any
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
-from kpipe_engine.assignment.care import Precautions
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.precautions import Precautions
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.memory_limit import limit_memory
 from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 from kpipe_engine.supervision.silence import silent_clusters
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None)
 
 
 def serve(
-    job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, whereabouts: WorkerPosition, trace: IO[bytes]
+    job: Job, kafka: KafkaSettings, supervisor: int, pipe: Connection, position: WorkerPosition, trace: IO[bytes]
 ) -> None:
     """Run the blocks that come through the pipe until it ends, and answer each None with the silent clusters.
 
@@ -48,9 +48,9 @@ def serve(
             if given is None:
                 pipe.send_bytes(_answer([], silent_clusters(kafka)))
                 continue
-            whereabouts.begin()
-            block, number, care = given
-            _run(job, kafka, block, number, care, whereabouts, pipe.send_bytes)
+            position.begin()
+            block, number, precautions = given
+            _run(job, kafka, block, number, precautions, position, pipe.send_bytes)
             pipe.send_bytes(CLOSED)
     except EOFError:
         _leave(0)
@@ -68,12 +68,12 @@ def _run(
     kafka: KafkaSettings,
     block: Sequence[PartitionRange],
     number: int,
-    care: Precautions,
-    whereabouts: WorkerPosition,
+    precautions: Precautions,
+    position: WorkerPosition,
     tell: Callable[[bytes], None],
 ) -> None:
     def work(stop_signal: StopSignal) -> None:
-        worker = build_worker(job, kafka, block, stop_signal, number, care=care, whereabouts=whereabouts)
+        worker = build_worker(job, kafka, block, stop_signal, number, precautions=precautions, position=position)
         try:
             done = [progress.to_json() for progress in worker.work()]
             silent = silent_clusters(kafka) if worker.met_silence else []
@@ -82,9 +82,9 @@ def _run(
         finally:
             worker.close()
 
-    if care.yields is not None:
+    if precautions.yields is not None:
         stop_signal = StopSignal()
-        stop_signal.request(care.yields)
+        stop_signal.request(precautions.yields)
         work(stop_signal)
         return
     with KafkaStopSignal(job, kafka.source) as listening:

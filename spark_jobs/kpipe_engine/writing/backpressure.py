@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from kpipe_engine.assignment.assignment import Assignment
-from kpipe_engine.assignment.events import PartitionEvents
 from kpipe_engine.errors import ChunkFailedError, NoAnswerError
 from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.stop_signal import StopSignal
@@ -29,13 +28,12 @@ class Admission:
 
     def __init__(
         self,
-        source: RangeReader,
-        events: PartitionEvents,
+        range_reader: RangeReader,
         assignment: Assignment,
         stop_signal: StopSignal,
         is_well: Callable[[], bool],
     ) -> None:
-        self._source, self._events, self._assignment = source, events, assignment
+        self._range_reader, self._assignment = range_reader, assignment
         self._stop_signal, self._is_well = stop_signal, is_well
         self._waits_since: float | None = None
         self._left, self._moved_at, self._looked_at = 0, 0.0, 0.0
@@ -50,8 +48,8 @@ class Admission:
             self._note_move(now)
         elif not self.paused and now - self._waits_since > PATIENCE_SECONDS:
             self.paused = True
-            self._source.pause()
-            self._events.tell("paused", self._assignment.current)
+            self._range_reader.pause()
+            self._assignment.emit("paused")
         if left != self._left:
             self._left = left
             self._note_move(now)
@@ -69,8 +67,8 @@ class Admission:
         self._waits_since = None
         if self.paused:
             self.paused = False
-            self._source.resume()
-            self._events.tell("resumed", self._assignment.current)
+            self._range_reader.resume()
+            self._assignment.emit("resumed")
 
     def _look(self) -> None:
         """Give the chunk up if the cluster is well for the second time: at the first, it may just have come back."""

@@ -1,31 +1,28 @@
-"""Two deliveries with the same methods, which differ in when a chunk counts as delivered."""
+"""Two ways to deliver a chunk, with the same methods, which differ in when a chunk counts as delivered."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.permissions import REMEDY
-from kpipe_engine.assignment.claiming import Claims, Positions
-from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, producer_settings, transaction_timeout_ms
+from kpipe_engine.assignment.claiming import Claims
+from kpipe_engine.assignment.progress_store import Entries
+from kpipe_engine.client_settings import Settings, producer_settings, transaction_timeout_ms
 from kpipe_engine.errors import ChunkDroppedError, ChunkFailedError, PartitionHaltedError, needing
 from kpipe_engine.reading.details_group import DetailsGroup
-from kpipe_engine.reading.range_reader import RangeReader
-from kpipe_engine.writing.backpressure import Admission
-from kpipe_engine.writing.producer_session import ProducerSession
+from kpipe_engine.reading.shared_consumer import SharedConsumer
+from kpipe_engine.writing.producer_session import ProducerSession, TransactionalSession
 
 STORE_SECONDS = 30.0
 
 
-class Delivery(Protocol):
-    """Opens and closes chunks. `acks` takes the records, and awaits their acknowledgement."""
+class ChunkWriter(Protocol):
+    """Opens and closes chunks, whose records a session takes."""
 
-    acks: ProducerSession
     longest: float
     """Seconds after which the broker aborts a chunk, counted from its first write."""
 
@@ -42,87 +39,63 @@ class Delivery(Protocol):
     def begin(self) -> None:
         """Start a chunk."""
 
-    def store(self, positions: Positions) -> None:
+    def store(self, entries: Entries) -> None:
         """Await every acknowledgement of the chunk, then store its offsets."""
 
-    def renew(self, kind: type[ProducerSession]) -> None:
-        """Start over with a new producer; a chunk that is open fails."""
-
-    def close(self) -> None:
-        """Close the producer, and give up a chunk that is open."""
+    def renew(self, *, isolates: bool) -> None:
+        """Start over with a new producer, which isolates records or not; a chunk that is open fails."""
 
 
 class TransactionalWriter:
     """A chunk is one transaction: outputs, dead letters and the stored offset are seen together or not at all."""
 
     def __init__(
-        self,
-        settings: Settings,
-        job: Job,
-        first: PartitionRange,
-        source: RangeReader,
-        details: DetailsGroup,
-        admission: Admission,
+        self, job: Job, slot: int, session: TransactionalSession, shared_consumer: SharedConsumer, details: DetailsGroup
     ) -> None:
-        self._admission = admission
+        self._session, self._details = session, details
+        self._group = shared_consumer.group_metadata()
         self._needs = {
-            "transactional_id": job.plan.transactional_id(first.partition, first.slot),
-            "group": job.plan.progress_group(first.slot),
+            "transactional_id": session.transactional_id,
+            "group": job.plan.progress_group(slot),
             "topic": job.plan.topic,
         }
-        self._settings = {
-            **producer_settings(settings, job.pipeline.destination),
-            "transactional.id": self._needs["transactional_id"],
-            "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
-            # Without it, the client logs only some of the connections that are closed.
-            "debug": "broker",
-        }
-        self.longest = transaction_timeout_ms(job.pipeline) / 1000
-        self._topic = job.output_topic
         self._written = job.written_topics
-        self._details = details
-        self._group = source.consumer.consumer_group_metadata()
-        self.acks = ProducerSession(self._settings, self._topic, self._admission)
+        self.longest = transaction_timeout_ms(job.pipeline) / 1000
 
     def open(self) -> None:
-        # The client finds the coordinator at once if it is connected to a broker by then; otherwise it looks again half
-        # a second later. The first answer comes over the address that was given, the second from a broker.
-        for _ in range(2):
-            self.acks.producer.list_topics(self._topic, timeout=ANSWER_SECONDS)
+        self._session.find_coordinator()
         with needing(**self._needs):
-            self.acks.producer.init_transactions(ANSWER_SECONDS)
-        # Late requests from before this have an older epoch.
-        self.acks.forget_connections()
+            self._session.fence()
 
-    def renew(self, kind: type[ProducerSession]) -> None:
-        self.close()
-        self.acks = kind(self._settings, self._topic, self._admission)
+    def renew(self, *, isolates: bool) -> None:
+        self._session.renew(isolates=isolates)
         self.open()
 
     @property
     def lost_connection(self) -> bool:
-        return self.acks.lost_connection
+        return self._session.lost_connection
 
     def begin(self) -> None:
         if self.lost_connection:
             raise ChunkFailedError("a connection to the broker was lost since the producer was opened")
-        self.acks.producer.begin_transaction()
+        self._session.begin()
 
-    def store(self, positions: Positions) -> None:
+    def store(self, entries: Entries) -> None:
         try:
-            self.acks.wait()
+            self._session.wait()
         except ChunkDroppedError:
             self._stop_if_unwritable()
             raise
-        # librdkafka does not return from this if the group's coordinator went down at the wrong moment.
-        commit = partial(self._commit, self.acks.producer, positions)
+        offsets = [(entries.progress, self._group)] if entries.progress else []
+        if entries.details:
+            offsets.insert(0, (entries.details, self._details.metadata()))
         with needing(**self._needs):
-            self.acks.calls.within(STORE_SECONDS, "the chunk was stored", commit)
+            self._session.commit(offsets, STORE_SECONDS)
 
     def _stop_if_unwritable(self) -> None:
         """Stop the partition if the transaction may not write to a topic, which only a further call reveals."""
         try:
-            self.acks.producer.begin_transaction()
+            self._session.begin()
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -130,16 +103,6 @@ class TransactionalWriter:
                     f"the connection's user may not write to one of the topics {', '.join(map(repr, self._written))}, "
                     f"or to one that a segment has chosen ({error.str()}): {REMEDY}"
                 ) from failure
-
-    def _commit(self, producer: Producer, positions: Positions) -> None:
-        if positions.details:
-            producer.send_offsets_to_transaction(positions.details, self._details.metadata())
-        if positions.progress:
-            producer.send_offsets_to_transaction(positions.progress, self._group)
-        producer.commit_transaction()
-
-    def close(self) -> None:
-        self.acks.close()
 
 
 class AtLeastOnceWriter:
@@ -149,29 +112,22 @@ class AtLeastOnceWriter:
 
     def __init__(
         self,
-        settings: Settings,
         job: Job,
-        first: PartitionRange,
-        source: RangeReader,
-        ownership: Claims,
+        slot: int,
+        session: ProducerSession,
+        shared_consumer: SharedConsumer,
+        claims: Claims,
         details: DetailsGroup,
-        admission: Admission,
     ) -> None:
-        self._admission = admission
-        self._settings = producer_settings(settings, job.pipeline.destination)
-        self._topic = job.output_topic
-        self._details = details
-        self._source = source
-        self._ownership = ownership
-        self._needs = {"group": job.plan.progress_group(first.slot), "topic": job.plan.topic}
-        self.acks = ProducerSession(self._settings, self._topic, self._admission)
+        self._session, self._shared_consumer = session, shared_consumer
+        self._claims, self._details = claims, details
+        self._needs = {"group": job.plan.progress_group(slot), "topic": job.plan.topic}
 
     def open(self) -> None:
         """Leave a predecessor alone, as none can be fenced here: its late writes are duplicates that were agreed to."""
 
-    def renew(self, kind: type[ProducerSession]) -> None:
-        self.close()
-        self.acks = kind(self._settings, self._topic, self._admission)
+    def renew(self, *, isolates: bool) -> None:
+        self._session.renew(isolates=isolates)
 
     @property
     def lost_connection(self) -> bool:
@@ -181,23 +137,30 @@ class AtLeastOnceWriter:
     def begin(self) -> None:
         """Do nothing: a chunk has no explicit start here."""
 
-    def store(self, positions: Positions) -> None:
-        self.acks.wait()
-        if not positions.progress:
+    def store(self, entries: Entries) -> None:
+        self._session.wait()
+        if not entries.progress:
             return
         # A worker cannot be fenced here, so it has to look whether another one has taken a partition over.
-        if lost := self._ownership.lost([each.partition for each in positions.progress]):
+        if lost := self._claims.lost([each.partition for each in entries.progress]):
             raise ChunkFailedError(f"partition {lost[0]} was taken over")
-        if positions.details:
+        if entries.details:
             # Details come first: progress that refers to details needs them.
-            self._details.commit(positions.details, STORE_SECONDS)
+            self._details.commit(entries.details, STORE_SECONDS)
         with needing(**self._needs):
-            results = self._source.commit(positions.progress, STORE_SECONDS)
+            results = self._shared_consumer.commit(entries.progress, STORE_SECONDS)
         for result in results:
             if result.error is not None:
                 raise ChunkFailedError(
                     f"offset {result.offset} of partition {result.partition} could not be stored: {result.error}"
                 )
 
-    def close(self) -> None:
-        self.acks.close()
+
+def transactional_settings(settings: Settings, job: Job, transactional_id: str) -> dict[str, Any]:
+    return {
+        **producer_settings(settings, job.pipeline.destination),
+        "transactional.id": transactional_id,
+        "transaction.timeout.ms": transaction_timeout_ms(job.pipeline),
+        # Without it, the client logs only some of the connections that are closed.
+        "debug": "broker",
+    }

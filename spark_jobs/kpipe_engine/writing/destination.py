@@ -1,4 +1,4 @@
-"""Maps records to messages and hands them to the producer; the delivery awaits their acknowledgement."""
+"""Maps records to messages, and hands them to the producer."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.dead_letters.header_names import check_header_name
-from airflow_provider_kpipe.contract.faults.fault import FaultKind
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.record import Header, Record, SourceMessage
-from kpipe_engine.errors import UnwritableRecordError, is_record_error, stop_if_unwritable
-from kpipe_engine.writing.chunk_writer import Delivery
+from kpipe_engine.errors import UnwritableRecordError, stop_if_unwritable
 from kpipe_engine.writing.header_rules import choose_header_rules
 from kpipe_engine.writing.output_rows import Row
-
-PARTITIONER_CHOOSES = -1
-NOW = 0
+from kpipe_engine.writing.producer_session import NOW, PARTITIONER_CHOOSES, ProducerSession
 
 _name_of = itemgetter(0)
 
@@ -26,12 +22,12 @@ _name_of = itemgetter(0)
 class Destination:
     """Writes to the output topic."""
 
-    def __init__(self, declared: KafkaDestination, delivery: Delivery) -> None:
+    def __init__(self, declared: KafkaDestination, session: ProducerSession) -> None:
         self._topic = declared.topic
         self._keep_partition = declared.keep_partition
         self._keep_timestamp = declared.keep_timestamp
         self._rules = choose_header_rules(declared)
-        self._delivery = delivery
+        self._session = session
 
     def copy_while_taken(self, messages: Sequence[SourceMessage]) -> int:
         """Copy records byte for byte as long as the producer takes them, and return how many it took.
@@ -39,7 +35,7 @@ class Destination:
         A plain copy spends its time in this loop, so the loop ignores everything unusual: the caller gives the record
         that was not taken to `copy`.
         """
-        produce, topic = self._delivery.acks.produce_untraced, self._topic
+        produce, topic = self._session.produce_fast, self._topic
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
         taken = 0
         try:
@@ -77,7 +73,7 @@ class Destination:
 
         As in `copy_while_taken`, the caller gives the row that was not taken to `write`, which finds out the reason.
         """
-        produce, own_topic = self._delivery.acks.produce_untraced, self._topic
+        produce, own_topic = self._session.produce_fast, self._topic
         keep_partition, keep_timestamp, rules = self._keep_partition, self._keep_timestamp, self._rules
         taken = 0
         try:
@@ -111,7 +107,7 @@ class Destination:
         if self._rules:
             headers = self._headers(headers, message)
         timestamp = record.timestamp if self._keep_timestamp else NOW
-        produce = self._delivery.acks.produce_untraced
+        produce = self._session.produce_fast
         try:
             # As in `copy_while_taken`: names and a callback would double the cost of this.
             produce(topic, record.value, record.key, partition, None, None, timestamp, headers)
@@ -122,7 +118,7 @@ class Destination:
 
     def _produce(self, message: SourceMessage, topic: str, *rest: Any) -> None:
         try:
-            produce(self._delivery, message.offset(), "destination", topic, *rest)
+            self._session.produce(message.offset(), "destination", topic, *rest)
         except UnwritableRecordError as error:
             if isinstance(error.__cause__, KafkaException):
                 stop_if_unwritable(topic, self._topic, error.__cause__.args[0], message.offset())
@@ -149,42 +145,3 @@ def check_names(headers: Any) -> None:
                 check_header_name(name)
     except (TypeError, ValueError, LookupError) as error:
         raise UnwritableRecordError from error
-
-
-def produce(
-    delivery: Delivery,
-    source_offset: int,
-    kind: FaultKind,
-    topic: str,
-    value: Any,
-    key: Any = None,
-    partition: int = PARTITIONER_CHOOSES,
-    timestamp: int = NOW,
-    headers: Any = None,
-) -> None:
-    """Queue one message. Wait while the queue is full: a record dropped here would be lost without a trace.
-
-    The caller has to check the names of headers, unless they were read from a message.
-    """
-    acks, was_empty = delivery.acks, False
-    while True:
-        try:
-            acks.producer.produce(
-                topic, value, key, partition, acks.on_delivery_of(source_offset, kind), None, timestamp, headers
-            )
-            return
-        except BufferError as full:
-            if was_empty:
-                # The wait for room would never end.
-                raise UnwritableRecordError from BufferError(
-                    f"the record is larger than the whole queue of the producer ({full}): raise "
-                    "queue.buffering.max.kbytes in the extra of the destination's connection"
-                )
-            was_empty = acks.make_room()
-        except KafkaException as error:
-            if not is_record_error(error.args[0]):
-                acks.raise_refusal()
-                raise
-            raise UnwritableRecordError from error
-        except (TypeError, ValueError, OverflowError) as error:
-            raise UnwritableRecordError from error

@@ -18,7 +18,7 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.running.attempts import begin_attempt
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.transactions.left_open import end_what_is_left_open
-from kpipe_engine.assignment.care import Precautions
+from kpipe_engine.assignment.precautions import Precautions
 from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 from kpipe_engine.wiring import build_worker
 from tests.promises.model import Kind, Run, Told
@@ -155,8 +155,10 @@ class DagRun:
         """What the driver does before its tasks begin."""
         for planned in job.plan.pending:
             if planned.cuts:
-                care = Precautions(stops={planned.partition: "it is only taken on"})
-                worker = build_worker(job, self.world.bench.kafka, planned.pieces[:1], StopSignal(), care=care)
+                precautions = Precautions(stops={planned.partition: "it is only taken on"})
+                worker = build_worker(
+                    job, self.world.bench.kafka, planned.pieces[:1], StopSignal(), precautions=precautions
+                )
                 try:
                     worker.open()
                 finally:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from kpipe_engine.stop_signal import StopSignal
+from kpipe_engine.writing import producer_session
+from kpipe_engine.writing.backpressure import Admission
+from kpipe_engine.writing.producer_session import ProducerSession
+
+LONGEST_QUEUE = 1_000
 
 
 class FakeProducer:
@@ -18,6 +24,8 @@ class FakeProducer:
         self.is_empty = False
         self.polled: list[float] = []
         self.refusals: dict[Any, Exception] = {}
+        self.settings: dict[str, Any] = {}
+        self.callbacks: list[Any] = []
 
     def produce(
         self,
@@ -37,41 +45,26 @@ class FakeProducer:
             raise self.refusals[value]
         # As in the client: the second name counts only where the first is not said at all, not even as None.
         called = next((each for each in (callback, on_delivery) if each is not ...), None)
+        self.callbacks.append(called)
         taken = {"topic": topic, "value": value, "key": key, "partition": partition, "timestamp": timestamp}
-        self.taken.append({**taken, "headers": headers, "on_delivery": called})
+        self.taken.append({**taken, "headers": headers, "record": called and called.args[1:]})
 
     def poll(self, seconds: float) -> int:
         self.polled.append(seconds)
         return 0
 
+    def __len__(self) -> int:
+        """Messages in the queue: each poll takes one out of it."""
+        return 0 if self.is_empty else LONGEST_QUEUE - len(self.polled)
 
-class FakeDelivery:
-    """A delivery whose acknowledgements are itself; `on_delivery_of` shows what it was asked for."""
+    def flush(self, _seconds: float) -> int:
+        return 0
 
-    def __init__(self, producer: FakeProducer) -> None:
-        self.producer = producer
-        self.produce_untraced: Callable[..., None] = producer.produce
+    def purge(self) -> None:
+        """Drop nothing."""
 
-    def trace(self) -> None:
-        def take_nothing(*_message: Any) -> None:
-            raise BufferError
-
-        self.produce_untraced = take_nothing
-
-    @property
-    def acks(self) -> FakeDelivery:
-        return self
-
-    def make_room(self) -> bool:
-        """Says whether there is nothing left in the queue."""
-        self.producer.poll(0.1)
-        return self.producer.is_empty
-
-    def raise_refusal(self) -> None:
-        """The broker has refused nothing."""
-
-    def on_delivery_of(self, source_offset: int, kind: str) -> Any:
-        return (source_offset, kind)
+    def close(self) -> None:
+        """Stay as it is: the next producer of a session is the same one."""
 
 
 @pytest.fixture
@@ -80,5 +73,13 @@ def producer() -> FakeProducer:
 
 
 @pytest.fixture
-def delivery(producer: FakeProducer) -> FakeDelivery:
-    return FakeDelivery(producer)
+def session(producer: FakeProducer, monkeypatch: pytest.MonkeyPatch) -> ProducerSession:
+    """A session whose producer is not real."""
+
+    def open_it(settings: dict[str, Any]) -> FakeProducer:
+        producer.settings = settings
+        return producer
+
+    monkeypatch.setattr(producer_session, "Producer", open_it)
+    nobody: Any = None
+    return ProducerSession({}, "out", Admission(nobody, nobody, StopSignal(), lambda: False))

@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.batches.processor import BatchProcessor
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.time_limit import TimeLimit
@@ -26,7 +26,7 @@ from kpipe_engine.writing.destination import Destination
 
 
 @pytest.fixture
-def choosing(delivery: Any) -> Callable[..., Processors]:
+def choosing(session: Any) -> Callable[..., Processors]:
     """The handlers of a worker whose pipeline has these segments, which may take half a second to import."""
 
     def make(*segments: str) -> Processors:
@@ -35,8 +35,8 @@ def choosing(delivery: Any) -> Callable[..., Processors]:
         job = Job(KafkaPipeline("orders", KafkaSource("orders"), declared, segments=segments), plan_of(*ranges))
         faults: Any = None
         limit = TimeLimit(0.01, 0.5, WorkerPosition())
-        destination = Destination(declared, delivery)
-        return Processors(job, KafkaSettings({}, {}), ranges, delivery, destination, faults, StopSignal(), limit)
+        destination = Destination(declared, session)
+        return Processors(job, KafkaSettings({}, {}), ranges, session, destination, faults, StopSignal(), limit)
 
     return make
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import pytest
 
+from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from kpipe_engine.assignment import last_words
-from kpipe_engine.assignment.last_words import say_why
+from kpipe_engine.assignment.assignment import Assignment
+from kpipe_engine.assignment.events import PartitionEvents
+from kpipe_engine.assignment.last_words import LastWords
+from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.errors import PartitionHaltedError
 
 
@@ -33,6 +38,29 @@ class Worker:
 
     def close(self) -> None:
         self.closed.set()
+
+
+def say_why(worker: Worker) -> Assignment:
+    """Stop the only unsettled one of two ranges, and have the worker store that."""
+    states = [RangeState(PartitionRange(each, 0, 10, None)) for each in range(2)]
+    assignment = Assignment(states, PartitionEvents())
+    assignment.claim()
+    states[0].advance(10)
+    states[0].mark_stored()
+
+    def succeed(left: Sequence[RangeState], reason: str) -> Worker:
+        assert (left, reason) == ([states[1]], "explained: broken")
+        return worker
+
+    LastWords(lambda stop: f"explained: {stop}", succeed).say(assignment, PartitionHaltedError("broken"))
+    assert [state.reason for state in states] == [None, "explained: broken"]
+    return assignment
+
+
+def test_where_all_is_settled_nothing_is_said() -> None:
+    assignment = say_why(Worker())
+    assignment[1].mark_stored()
+    LastWords(str, lambda *_: pytest.fail("nothing is left to store")).say(assignment, PartitionHaltedError("late"))
 
 
 def test_a_successor_stores_and_is_closed(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
-from kpipe_engine.assignment.range_state import RangeState
+from kpipe_engine.assignment.range_state import Phase, RangeState
 from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
 
 PLANNED = PartitionRange(3, 10, 100, None)
@@ -19,12 +20,14 @@ LEASE = Lease(4, 5, 1)
 
 @pytest.fixture
 def state() -> RangeState:
-    """Nothing here is handled by anybody."""
-    return RangeState(PLANNED)
+    """Claimed, and nothing of it is handled by anybody."""
+    made = RangeState(PLANNED)
+    made.claim()
+    return made
 
 
 def stored(state: RangeState) -> StoredProgress:
-    return state.to_store(plan_of(PLANNED), LEASE)
+    return state.to_stored_progress(plan_of(PLANNED), LEASE)
 
 
 def progress(next_offset: int, **more: Any) -> PartitionProgress:
@@ -32,22 +35,28 @@ def progress(next_offset: int, **more: Any) -> PartitionProgress:
 
 
 def test_at_first_all_is_ahead(state: RangeState) -> None:
-    assert (state.handled, state.stored, state.works, state.is_settled, state.has_news) == (10, 10, True, False, False)
+    assert (state.handled, state.stored, state.works, state.is_settled, state.needs_store) == (
+        10,
+        10,
+        True,
+        False,
+        False,
+    )
     assert state.progress == progress(10)
 
 
 def test_what_is_handled_is_news_until_it_is_stored(state: RangeState) -> None:
     state.advance(40)
-    assert (state.handled, state.stored, state.has_news) == (40, 10, True)
+    assert (state.handled, state.stored, state.needs_store) == (40, 10, True)
     assert state.progress.next_offset == 10
-    state.note_stored()
-    assert (state.stored, state.has_news, state.works) == (40, False, True)
+    state.mark_stored()
+    assert (state.stored, state.needs_store, state.works) == (40, False, True)
 
 
 def test_at_its_end_it_is_settled_once_that_is_stored(state: RangeState) -> None:
     state.advance(100)
     assert (state.works, state.is_settled) == (True, False)
-    state.note_stored()
+    state.mark_stored()
     assert (state.works, state.is_settled, state.progress.complete) == (False, True, True)
 
 
@@ -56,7 +65,7 @@ def test_it_stops_at_a_fault_and_is_settled_once_that_is_stored(state: RangeStat
     state.stop(PartitionHaltedError("offset 42: broken", 42))
     assert (state.ended, state.reason, state.handled) == ("stopped", "offset 42: broken", 42)
     assert (state.works, state.is_settled) == (False, False)
-    state.note_stored()
+    state.mark_stored()
     assert (state.is_settled, state.progress.state) == (True, "stopped")
 
 
@@ -75,27 +84,27 @@ def test_whether_the_run_is_to_stop_is_stored(state: RangeState, stop: Partition
 
 
 def test_an_end_without_an_offset_is_news_too(state: RangeState) -> None:
-    state.end("yielded", "the task was stopped")
-    assert (state.has_news, state.is_settled) == (True, False)
-    state.note_stored()
-    assert (state.has_news, state.is_settled) == (False, True)
+    state.give_up("the task was stopped")
+    assert (state.needs_store, state.is_settled) == (True, False)
+    state.mark_stored()
+    assert (state.needs_store, state.is_settled) == (False, True)
 
 
 def test_what_is_not_stored_is_forgotten(state: RangeState) -> None:
-    state.go_on(progress(20, seconds=1.5, done=((50, 60),)))
+    state.resume(progress(20, seconds=1.5, done=((50, 60),)))
     state.advance(40)
     state.counts.read += 20
     state.lose(3)
     state.spend(2.0)
     state.stop(PipelineHaltedError("why", 40))
-    state.go_on(progress(20, seconds=1.5))
+    state.resume(progress(20, seconds=1.5))
     assert (state.handled, state.stored, state.counts, state.seconds, state.done) == (20, 20, Counts(), 1.5, ())
     assert (state.ended, state.reason, stored(state).stops_run, state.works) == (None, None, False, True)
 
 
 def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) -> None:
     before = progress(20)
-    state.go_on(before)
+    state.resume(before)
     state.counts.read += 1
     state.lose(2)
     assert (before.counts, state.counts) == (Counts(), Counts(read=1, lost=2))
@@ -103,20 +112,20 @@ def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) 
 
 @pytest.mark.parametrize("ended", ["stopped", "yielded"])
 def test_what_ended_in_an_earlier_attempt_is_tried_again(state: RangeState, ended: Ending) -> None:
-    state.go_on(progress(20, reason="why", ended=ended))
+    state.resume(progress(20, reason="why", ended=ended))
     assert (state.ended, state.reason, state.works) == (None, None, True)
 
 
 def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(state: RangeState) -> None:
-    state.go_on(PartitionProgress.revoked(PLANNED, "newer"))
+    state.resume(PartitionProgress.revoked(PLANNED, "newer"))
     state.advance(40)
-    assert (state.is_revoked, state.works, state.has_news, state.is_settled) == (True, False, False, True)
+    assert (state.is_revoked, state.works, state.needs_store, state.is_settled) == (True, False, False, True)
     assert state.reason == "run newer took the partition over"
 
 
 def test_pieces_of_a_run_before_are_unsettled_until_they_are_taken_over(state: RangeState) -> None:
     inherited = Counts(read=3)
-    state.go_on(progress(20, done=((50, 60),), took_over="older", inherited=inherited), unsettled=Pieces(2, 4))
+    state.resume(progress(20, done=((50, 60),), took_over="older", inherited=inherited), unsettled=Pieces(2, 4))
     assert stored(state).unsettled == Pieces(2, 4)
     state.take_over([(50, 60), (70, 80)], Counts(read=4))
     assert (stored(state).unsettled, stored(state).took_over, stored(state).inherited) == (
@@ -150,7 +159,7 @@ def test_it_is_suspect_until_what_the_failed_chunk_had_read_is_behind(state: Ran
     state.advance(40)
     assert not state.is_suspect
     state.suspect()
-    state.go_on(progress(10))
+    state.resume(progress(10))
     assert state.is_suspect
     # A shorter try that fails, too, does not end it sooner.
     state.advance(20)
@@ -164,5 +173,68 @@ def test_it_is_suspect_until_what_the_failed_chunk_had_read_is_behind(state: Ran
 def test_what_has_ended_is_not_suspect(state: RangeState) -> None:
     state.advance(40)
     state.suspect()
-    state.go_on(PartitionProgress.revoked(PLANNED, "newer"))
+    state.resume(PartitionProgress.revoked(PLANNED, "newer"))
     assert not state.is_suspect
+
+
+def test_until_it_is_claimed_it_waits_also_where_nothing_is_left() -> None:
+    waiting = RangeState(PLANNED)
+    waiting.resume(progress(100))
+    assert (waiting.phase, waiting.works, waiting.is_settled) == (Phase.WAITING, False, True)
+    waiting.claim()
+    assert waiting.phase is Phase.COMPLETE
+
+
+def test_an_end_that_is_found_before_it_is_claimed_does_not_claim_it() -> None:
+    waiting = RangeState(PLANNED)
+    waiting.stop_short("no room")
+    assert (waiting.is_claimed, waiting.ended, waiting.needs_store) == (False, "stopped", True)
+    waiting.resume(progress(20))
+    assert waiting.phase is Phase.WAITING
+
+
+def test_what_is_left_to_others_may_be_found_to_be_ours_by_a_further_look() -> None:
+    waiting = RangeState(PLANNED)
+    waiting.leave("it cannot be read")
+    assert (waiting.is_ours, waiting.is_settled, waiting.ended) == (False, True, "stopped")
+    waiting.resume(progress(20))
+    assert (waiting.is_ours, waiting.phase) == (True, Phase.WAITING)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda state: state.stop_short("why"),
+        lambda state: state.give_up("why"),
+        lambda state: state.leave("why"),
+        lambda state: state.resume(progress(20)),
+    ],
+)
+@pytest.mark.parametrize("phase", [Phase.COMPLETE, Phase.REVOKED])
+def test_nothing_follows_a_last_phase(state: RangeState, phase: Phase, step: Callable[[RangeState], None]) -> None:
+    if phase is Phase.COMPLETE:
+        state.advance(100)
+        state.mark_stored()
+    else:
+        state.resume(PartitionProgress.revoked(PLANNED, "newer"))
+    assert state.phase is phase
+    with pytest.raises(AssertionError, match=f"is {phase.value}, and cannot become "):
+        step(state)
+
+
+def test_all_ways_of_the_picture_can_be_gone() -> None:
+    ways = {
+        Phase.RUNNING: lambda state: state.claim(),
+        Phase.STOPPED: lambda state: state.stop_short("why"),
+        Phase.YIELDED: lambda state: state.give_up("why"),
+        Phase.REVOKED: lambda state: state.resume(PartitionProgress.revoked(PLANNED, "newer")),
+        Phase.LEFT: lambda state: state.leave("why"),
+    }
+    for phase, step in ways.items():
+        waiting = RangeState(PLANNED)
+        step(waiting)
+        assert waiting.phase is phase
+        if phase in (Phase.STOPPED, Phase.YIELDED):
+            waiting.claim()
+            waiting.resume(progress(20))
+            assert waiting.phase is Phase.RUNNING

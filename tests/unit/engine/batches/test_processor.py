@@ -88,10 +88,10 @@ def chain() -> FakeChain:
 
 
 @pytest.fixture
-def make(delivery: Any, letters: Any, chain: Any) -> Callable[..., BatchProcessor]:
+def make(session: Any, letters: Any, chain: Any) -> Callable[..., BatchProcessor]:
     def made(retry: RetryPolicy | None = None, **declared: Any) -> BatchProcessor:
         faults = FaultHandler(lambda fault, message: "dead_letter", letters, NoMonitor())
-        destination = Destination(KafkaDestination("out", **declared), delivery)
+        destination = Destination(KafkaDestination("out", **declared), session)
         return BatchProcessor(chain, destination, faults, Retries(retry or RetryPolicy(), StopSignal()), Origin("run"))
 
     return made
@@ -154,14 +154,14 @@ def test_the_chain_is_opened_before_the_first_record_and_closed_with_the_handler
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize(("keep", "partition", "timestamp"), [(True, 3, 1_700_000_000_000), (False, -1, 0)])
 def test_a_row_is_written_as_a_record_is(
-    make: Any, delivery: Any, producer: Any, batch: MakeBatch, traced: bool, keep: bool, partition: int, timestamp: int
+    make: Any, session: Any, producer: Any, batch: MakeBatch, traced: bool, keep: bool, partition: int, timestamp: int
 ) -> None:
     if traced:
-        delivery.trace()
+        session.renew(isolates=True)
     make(keep_partition=keep, keep_timestamp=keep).process(batch(b"a"), Counts(), {}, math.inf)
     (taken,) = producer.taken
-    assert (taken["on_delivery"] is not None) is traced
-    del taken["on_delivery"]
+    assert (taken["record"] is not None) is traced
+    del taken["record"]
     assert taken == {
         "topic": "out",
         "key": None,
@@ -174,10 +174,10 @@ def test_a_row_is_written_as_a_record_is(
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_header_rules_and_a_chosen_topic_and_partition_are_heeded(
-    make: Any, delivery: Any, producer: Any, chain: Any, message: Any, traced: bool
+    make: Any, session: Any, producer: Any, chain: Any, message: Any, traced: bool
 ) -> None:
     if traced:
-        delivery.trace()
+        session.renew(isolates=True)
     source = message(0, b"a")
     chain.process = lambda _: ([(source, b"key", b"v", [("a", b"1"), ("b", b"2")], 7, "elsewhere", 0)], {})
     make(keep_partition=True, drop_headers=["a"]).process([source], Counts(), {}, math.inf)
@@ -219,10 +219,10 @@ def test_a_record_that_cannot_be_written_is_a_dead_letter_and_the_others_go_on(
 
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_record_whose_second_output_cannot_be_written_fails_the_chunk_and_is_known_then(
-    processor: BatchProcessor, delivery: Any, producer: Any, letters: FakeLetters, batch: MakeBatch, traced: bool
+    processor: BatchProcessor, session: Any, producer: Any, letters: FakeLetters, batch: MakeBatch, traced: bool
 ) -> None:
     if traced:
-        delivery.trace()
+        session.renew(isolates=True)
     producer.refusals = {b"huge": TOO_LARGE}
     values, counts = [b"a b", b"x huge", b"c"], Counts()
     with pytest.raises(ChunkFailedError) as failure:
@@ -238,7 +238,7 @@ def test_a_record_whose_second_output_cannot_be_written_fails_the_chunk_and_is_k
 
 
 def test_a_queue_that_is_full_inside_of_a_record_is_gone_on_with_at_its_next_output(
-    processor: BatchProcessor, delivery: Any, producer: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
+    processor: BatchProcessor, session: Any, producer: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     produce = producer.produce
 
@@ -328,11 +328,11 @@ def test_what_is_read_beside_records_that_have_passed_is_called_for_alone(
     assert counts == Counts(read=5, written=4, filtered=1, dead_lettered=1, retried=1)
 
 
-def test_a_real_chain_goes_through(delivery: Any, producer: Any, letters: Any, message: Any) -> None:
+def test_a_real_chain_goes_through(session: Any, producer: Any, letters: Any, message: Any) -> None:
     context = SegmentContext("run", "orders", 3, logging.getLogger("kpipe.segments"))
     paths = ["orders_kit:twice", "batch_kit:parse", "batch_kit:only_even"]
     faults = FaultHandler(lambda fault, message: "dead_letter", letters, NoMonitor())
-    destination = Destination(KafkaDestination("out"), delivery)
+    destination = Destination(KafkaDestination("out"), session)
     chain = StageChain(paths, context, Origin("run"))
     processor = BatchProcessor(chain, destination, faults, Retries(RetryPolicy(), StopSignal()), Origin("run"))
     counts = Counts()

@@ -55,16 +55,17 @@ def job(dead_letter: KafkaDeadLetter | None) -> Job:
 
 
 @pytest.fixture
-def letters(delivery: Any) -> DeadLetterTopic:
-    return DeadLetterTopic(KafkaDeadLetter("orders.dead"), PLAN, delivery)
+def letters(session: Any) -> DeadLetterTopic:
+    return DeadLetterTopic(KafkaDeadLetter("orders.dead"), PLAN, session)
 
 
-def test_a_record_goes_as_it_came(letters: DeadLetterTopic, producer: Any, message: MakeMessage) -> None:
+def test_a_record_goes_as_it_came(letters: DeadLetterTopic, session: Any, producer: Any, message: MakeMessage) -> None:
+    session.renew(isolates=True)
     letters.take(message(5, b"\x00\xff", key=b"\xfe"), FAULT)
     (taken,) = producer.taken
     assert (taken["topic"], taken["key"], taken["value"]) == ("orders.dead", b"\xfe", b"\x00\xff")
     assert taken["timestamp"] == 1_700_000_000_000
-    assert taken["on_delivery"] == (5, "dead_letter")
+    assert taken["record"] == (5, "dead_letter")
 
 
 def test_a_tombstone_stays_one(letters: DeadLetterTopic, producer: Any, message: MakeMessage) -> None:
@@ -101,9 +102,9 @@ def test_the_story_of_the_fault_is_in_the_headers(
     ids=str,
 )
 def test_the_fault_is_told_in_the_dialect_that_was_declared(
-    delivery: Any, producer: Any, message: MakeMessage, declared: dict[str, Any], name: str
+    session: Any, producer: Any, message: MakeMessage, declared: dict[str, Any], name: str
 ) -> None:
-    DeadLetterTopic(KafkaDeadLetter("orders.dead", **declared), PLAN, delivery).take(message(5), FAULT)
+    DeadLetterTopic(KafkaDeadLetter("orders.dead", **declared), PLAN, session).take(message(5), FAULT)
     assert dict(producer.taken[0]["headers"])[name] == b"no amount"
 
 
@@ -125,9 +126,9 @@ def test_a_record_that_was_redriven_counts_on_in_its_own_pipeline_only(
 @pytest.mark.parametrize("dialect", ["kpipe", "connect", "spring", "streams"])
 @pytest.mark.parametrize("form", ["raw", "envelope"])
 def test_a_record_that_is_a_dead_letter_itself_is_counted_and_keeps_its_first_fault(
-    delivery: Any, producer: Any, message: MakeMessage, dialect: Any, form: Any
+    session: Any, producer: Any, message: MakeMessage, dialect: Any, form: Any
 ) -> None:
-    letters = DeadLetterTopic(KafkaDeadLetter("orders.dead", dialect, form), PLAN, delivery)
+    letters = DeadLetterTopic(KafkaDeadLetter("orders.dead", dialect, form), PLAN, session)
     letters.take(message(5, headers=[("a", b"1"), ("a", None)]), FAULT)
     for offset in (77, 78):
         last = producer.taken[-1]
@@ -143,8 +144,8 @@ def test_a_record_that_is_a_dead_letter_itself_is_counted_and_keeps_its_first_fa
     assert third.first == FirstFault("orders", 3, 5, "ValueError", "no amount", FAULT.occurred_at)
 
 
-def test_an_envelope_is_one_document(delivery: Any, producer: Any, message: MakeMessage) -> None:
-    letters = DeadLetterTopic(KafkaDeadLetter("orders.dead", format="envelope"), PLAN, delivery)
+def test_an_envelope_is_one_document(session: Any, producer: Any, message: MakeMessage) -> None:
+    letters = DeadLetterTopic(KafkaDeadLetter("orders.dead", format="envelope"), PLAN, session)
     letters.take(message(5, b"\xff", key=None, headers=[("a", b"1")]), FAULT)
     (taken,) = producer.taken
     assert taken["key"] is None
@@ -160,10 +161,10 @@ def test_an_envelope_is_one_document(delivery: Any, producer: Any, message: Make
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_a_fault_takes_a_bounded_room_in_any_language(
-    delivery: Any, producer: Any, message: MakeMessage, message_text: str, trace: str, form: Any, dialect: Any
+    session: Any, producer: Any, message: MakeMessage, message_text: str, trace: str, form: Any, dialect: Any
 ) -> None:
     fault = replace(FAULT, message=message_text, stacktrace=trace)
-    DeadLetterTopic(KafkaDeadLetter("orders.dead", dialect, form), PLAN, delivery).take(message(5), fault)
+    DeadLetterTopic(KafkaDeadLetter("orders.dead", dialect, form), PLAN, session).take(message(5), fault)
     headers = producer.taken[-1]["headers"]
     assert sum(len(name.encode()) + len(value) for name, value in headers) < MESSAGE_BYTES + STACKTRACE_BYTES + 2_000
 
@@ -272,6 +273,6 @@ def test_nobody_is_told_to_make_a_dead_letter_of_what_cannot_be_read(message: Ma
     )
 
 
-def test_the_pipeline_says_where_dead_letters_go(delivery: Any) -> None:
-    assert isinstance(choose_dead_letters(job(None), delivery), NoDeadLetters)
-    assert isinstance(choose_dead_letters(job(KafkaDeadLetter("orders.dead")), delivery), DeadLetterTopic)
+def test_the_pipeline_says_where_dead_letters_go(session: Any) -> None:
+    assert isinstance(choose_dead_letters(job(None), session), NoDeadLetters)
+    assert isinstance(choose_dead_letters(job(KafkaDeadLetter("orders.dead")), session), DeadLetterTopic)

@@ -14,7 +14,7 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.run_monitor import NoMonitor
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.faults.time_limit import NO_LIMIT

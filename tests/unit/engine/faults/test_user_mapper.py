@@ -10,7 +10,7 @@ from letters import LETTER
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.time_limit import TimeLimit
 from kpipe_engine.faults.user_mapper import Mapper

@@ -54,7 +54,7 @@ def test_each_record_waits_for_its_own_time(
     clock: Clock,
     tries: dict[int, int],
     message: Callable[..., Message],
-    delivery: Any,
+    session: Any,
     producer: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -64,7 +64,7 @@ def test_each_record_waits_for_its_own_time(
     retries = Retries(RetryPolicy.fixed(4, 10.0), stop_signal)
     chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
     crew = ThreadRunner(chain, retries, Origin("run"), stop_signal, at_once=1)
-    processor = ConcurrentProcessor(crew, Destination(KafkaDestination("out"), delivery), Any, retries)
+    processor = ConcurrentProcessor(crew, Destination(KafkaDestination("out"), session), Any, retries)
     messages, counts = [message(5), message(6)], Counts()
     processor.open()
 

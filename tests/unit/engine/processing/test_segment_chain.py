@@ -16,7 +16,7 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.record import Origin, Record
 from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.testing import context_of
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import PartitionHaltedError, SegmentError
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit, TimeLimit
 from kpipe_engine.processing.segment_chain import SegmentChain

@@ -11,7 +11,9 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource, OnDataLoss
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.reading import range_reader as module
+from kpipe_engine.reading import shared_consumer
 from kpipe_engine.reading.range_reader import STALL_SECONDS, RangeReader
+from kpipe_engine.reading.shared_consumer import SharedConsumer
 
 RANGE = PartitionRange(3, 10, 20, None)
 MakeMessage = Callable[..., Message]
@@ -68,8 +70,9 @@ def open_source(monkeypatch: pytest.MonkeyPatch, message: MakeMessage) -> Callab
 
     def make(offsets: Sequence[int], on_data_loss: OnDataLoss = "stop_partition") -> tuple[RangeReader, Log]:
         log = Log(offsets, message)
-        monkeypatch.setattr(module, "Consumer", lambda settings: log)
-        return RangeReader({}, KafkaSource("orders", on_data_loss=on_data_loss), plan_of(RANGE), RANGE), log
+        monkeypatch.setattr(shared_consumer, "Consumer", lambda settings: log)
+        consumer = SharedConsumer({}, plan_of(RANGE), slot=0)
+        return RangeReader(consumer, KafkaSource("orders", on_data_loss=on_data_loss), "orders"), log
 
     return make
 
@@ -173,7 +176,7 @@ def test_where_nothing_is_fetched_ahead_each_read_has_a_client_of_its_own(
         fetched.append((start.offset, most))
         return [message(each) for each in range(start.offset, min(start.offset + most, start.offset + 2))]
 
-    monkeypatch.setattr(module, "fetch_alone", fetch)
+    monkeypatch.setattr(shared_consumer, "fetch_alone", fetch)
     source, log = open_source(range(10, 30))
     source.start_at(RANGE, 10)
     source.fetch_alone(True)

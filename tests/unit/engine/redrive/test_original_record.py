@@ -74,9 +74,9 @@ def test_the_partition_that_it_goes_to(
     assert choose_restore(pipeline, target)(original, letter).partition() == partition
 
 
-def test_the_source_topic_gets_it_with_its_partition_and_its_time(original: Any, delivery: Any, producer: Any) -> None:
+def test_the_source_topic_gets_it_with_its_partition_and_its_time(original: Any, session: Any, producer: Any) -> None:
     restored = choose_restore(PIPELINE, "source")(original, LETTER)
-    back_to_source(PIPELINE, delivery).copy(restored)
+    back_to_source(PIPELINE, session).copy(restored)
     (taken,) = producer.taken
     assert (taken["topic"], taken["partition"], taken["timestamp"]) == ("orders", 3, LETTER.source.timestamp)
     assert isinstance(restored, OriginalRecord)

@@ -11,8 +11,8 @@ from plans import plan_of
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
-from kpipe_engine.assignment.care import Precautions
-from kpipe_engine.assignment.whereabouts import WorkerPosition
+from kpipe_engine.assignment.precautions import Precautions
+from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.supervision import supervisor as module
 from kpipe_engine.supervision.supervisor import Supervisor, WorkerProcess
 from kpipe_engine.supervision.task_layout import Block, Task
@@ -33,10 +33,10 @@ class Answering:
     said = WorkerProcess.said
 
     def __init__(self, job: Job, kafka: KafkaSettings) -> None:
-        self.whereabouts = WorkerPosition()
+        self.position = WorkerPosition()
         self.pipe, self._other_end = Pipe()
 
-    def give(self, block: Block, number: int, care: Precautions) -> None:
+    def give(self, block: Block, number: int, precautions: Precautions) -> None:
         (planned,) = block
         self.given.append(planned.partition)
         silent = self.silences.get(planned.partition, [])

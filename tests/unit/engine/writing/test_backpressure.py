@@ -20,11 +20,10 @@ from kpipe_engine.writing.backpressure import (
 
 
 class Reading:
-    """Source, events and assignment in one: it keeps what is done to reading, and what is told of it."""
+    """Reader and assignment in one: it keeps what is done to reading, and what is emitted of it."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.current = "the range that is read"
 
     def pause(self) -> None:
         self.done.append("pause")
@@ -32,15 +31,15 @@ class Reading:
     def resume(self) -> None:
         self.done.append("resume")
 
-    def tell(self, event: str, state: str) -> None:
-        self.done.append(f"{event}: {state}")
+    def emit(self, event: str) -> None:
+        self.done.append(event)
 
 
 def admission_of(
     reading: Any = None, stop_signal: StopSignal | None = None, is_well: Callable[[], bool] = lambda: False
 ) -> Admission:
     reading = reading or Reading()
-    return Admission(reading, reading, reading, stop_signal or StopSignal(), is_well)
+    return Admission(reading, reading, stop_signal or StopSignal(), is_well)
 
 
 @pytest.fixture
@@ -72,7 +71,7 @@ def test_output_that_waits_for_long_pauses_until_it_flows(now: list[float]) -> N
         admission.output_flows()
         admission.output_flows()
         assert not admission.paused
-    once = ["pause", "paused: the range that is read", "resume", "resumed: the range that is read"]
+    once = ["pause", "paused", "resume", "resumed"]
     assert reading.done == [*once, *once]
 
 

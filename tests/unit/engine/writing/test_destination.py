@@ -8,12 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.errors import UnwritableRecordError
+from kpipe_engine.stop_signal import StopSignal
+from kpipe_engine.writing.backpressure import Admission
 from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.producer_session import ProducerSession
 
 MakeMessage = Callable[..., Message]
 Copy = Callable[[Destination, Message], Any]
@@ -27,8 +30,13 @@ COPIES: dict[str, Copy] = {
 copies = pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 
 
-def destination(delivery: Any, **declared: Any) -> Destination:
-    return Destination(KafkaDestination("out", **declared), delivery)
+def session_of(settings: dict[str, Any]) -> ProducerSession:
+    nobody: Any = None
+    return ProducerSession(settings, "out", Admission(nobody, nobody, StopSignal(), lambda: False))
+
+
+def destination(session: Any, **declared: Any) -> Destination:
+    return Destination(KafkaDestination("out", **declared), session)
 
 
 @copies
@@ -36,9 +44,9 @@ def destination(delivery: Any, **declared: Any) -> Destination:
     "headers", [None, [("a", b"1"), ("a", None), ("b", b"\xff")]], ids=["no headers", "repeated and null headers"]
 )
 def test_a_record_is_written_as_it_was_read(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage, headers: Any
+    copy: Copy, session: Any, producer: Any, message: MakeMessage, headers: Any
 ) -> None:
-    copy(destination(delivery), message(5, b"\x00", key=None, headers=headers))
+    copy(destination(session), message(5, b"\x00", key=None, headers=headers))
     (taken,) = producer.taken
     assert (taken["topic"], taken["key"], taken["value"]) == ("out", None, b"\x00")
     assert (taken["headers"] or None) == headers
@@ -47,57 +55,57 @@ def test_a_record_is_written_as_it_was_read(
 @copies
 @pytest.mark.parametrize(("keep", "partition"), [(False, -1), (True, 3)])
 def test_the_partition_is_kept_where_it_was_said(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage, keep: bool, partition: int
+    copy: Copy, session: Any, producer: Any, message: MakeMessage, keep: bool, partition: int
 ) -> None:
-    copy(destination(delivery, keep_partition=keep), message())
+    copy(destination(session, keep_partition=keep), message())
     assert producer.taken[0]["partition"] == partition
 
 
 @copies
 @pytest.mark.parametrize(("keep", "timestamp"), [(True, 1_700_000_000_000), (False, 0)])
 def test_the_timestamp_is_kept_where_it_was_said(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage, keep: bool, timestamp: int
+    copy: Copy, session: Any, producer: Any, message: MakeMessage, keep: bool, timestamp: int
 ) -> None:
-    copy(destination(delivery, keep_timestamp=keep), message())
+    copy(destination(session, keep_timestamp=keep), message())
     assert producer.taken[0]["timestamp"] == timestamp
 
 
 @pytest.mark.parametrize("keep_partition", [False, True])
 def test_a_segment_may_choose_topic_partition_key_and_timestamp(
-    delivery: Any, producer: Any, message: MakeMessage, keep_partition: bool
+    session: Any, producer: Any, message: MakeMessage, keep_partition: bool
 ) -> None:
     source = message(5)
     changed = Record(source, Origin("run")).copy(topic="elsewhere", partition=0, key=b"new", value=None, timestamp=7)
-    destination(delivery, keep_partition=keep_partition).write(changed, source)
+    destination(session, keep_partition=keep_partition).write(changed, source)
     taken = producer.taken[0]
     assert (taken["topic"], taken["partition"], taken["key"], taken["value"]) == ("elsewhere", 0, b"new", None)
     assert taken["timestamp"] == 7
 
 
 def test_copying_many_stops_at_a_full_queue_and_says_how_far_it_came(
-    delivery: Any, producer: Any, message: MakeMessage
+    session: Any, producer: Any, message: MakeMessage
 ) -> None:
     producer.full = 1
     messages = [message(each) for each in range(3)]
-    assert destination(delivery).copy_while_taken(messages) == 0
-    assert destination(delivery).copy_while_taken(messages) == 3
+    assert destination(session).copy_while_taken(messages) == 0
+    assert destination(session).copy_while_taken(messages) == 3
     assert producer.polled == []
 
 
 def test_copying_many_stops_in_front_of_the_first_record_that_is_not_taken(
-    delivery: Any, producer: Any, message: MakeMessage
+    session: Any, producer: Any, message: MakeMessage
 ) -> None:
     producer.refusals[b"huge"] = TOO_LARGE
     messages = [message(0, b"a"), message(1, b"b"), message(2, b"huge"), message(3, b"c")]
-    assert destination(delivery).copy_while_taken(messages) == 2
+    assert destination(session).copy_while_taken(messages) == 2
     assert [taken["value"] for taken in producer.taken] == [b"a", b"b"]
 
 
 def test_records_are_not_copied_many_at_a_time_while_refusals_are_traced(
-    delivery: Any, producer: Any, message: MakeMessage
+    session: Any, producer: Any, message: MakeMessage
 ) -> None:
-    delivery.trace()
-    assert destination(delivery).copy_while_taken([message(0), message(1)]) == 0
+    session.renew(isolates=True)
+    assert destination(session).copy_while_taken([message(0), message(1)]) == 0
     assert producer.taken == []
 
 
@@ -106,10 +114,10 @@ one_by_one = pytest.mark.parametrize("copy", [COPIES["one"], COPIES["through seg
 
 @one_by_one
 def test_a_full_queue_is_waited_out_and_the_record_is_not_lost(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage
+    copy: Copy, session: Any, producer: Any, message: MakeMessage
 ) -> None:
     producer.full = 4
-    copy(destination(delivery), message(5, b"v"))
+    copy(destination(session), message(5, b"v"))
     assert [taken["value"] for taken in producer.taken] == [b"v"]
     # Where records go by themselves already, the first refusal is not waited out but looked at.
     assert len(producer.polled) in (3, 4)
@@ -117,22 +125,22 @@ def test_a_full_queue_is_waited_out_and_the_record_is_not_lost(
 
 @one_by_one
 def test_a_record_that_does_not_fit_into_an_empty_queue_is_at_fault(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage
+    copy: Copy, session: Any, producer: Any, message: MakeMessage
 ) -> None:
     producer.full, producer.is_empty = 1_000, True
     with pytest.raises(UnwritableRecordError) as refusal:
-        copy(destination(delivery), message(5, b"v"))
+        copy(destination(session), message(5, b"v"))
     assert "raise queue.buffering.max.kbytes" in refusal.value.fault("destination").message
     assert producer.taken == []
 
 
 @one_by_one
 def test_acknowledgements_are_asked_for_under_the_offset_of_the_source(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage
+    copy: Copy, session: Any, producer: Any, message: MakeMessage
 ) -> None:
-    delivery.trace()
-    copy(destination(delivery), message(5))
-    assert producer.taken[0]["on_delivery"] == (5, "destination")
+    session.renew(isolates=True)
+    copy(destination(session), message(5))
+    assert producer.taken[0]["record"] == (5, "destination")
 
 
 @one_by_one
@@ -148,11 +156,11 @@ def test_acknowledgements_are_asked_for_under_the_offset_of_the_source(
     ids=repr,
 )
 def test_what_is_wrong_with_a_record_makes_it_unwritable_and_is_the_cause(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage, refusal: Exception
+    copy: Copy, session: Any, producer: Any, message: MakeMessage, refusal: Exception
 ) -> None:
     producer.refusals[b"v"] = refusal
     with pytest.raises(UnwritableRecordError) as unwritable:
-        copy(destination(delivery), message(5))
+        copy(destination(session), message(5))
     assert unwritable.value.__cause__ is refusal
 
 
@@ -168,22 +176,19 @@ def test_what_is_wrong_with_a_record_makes_it_unwritable_and_is_the_cause(
     ids=["transport", "fenced", "state", "fatal"],
 )
 def test_what_is_wrong_with_the_producer_is_no_fault_of_the_record(
-    copy: Copy, delivery: Any, producer: Any, message: MakeMessage, error: KafkaError
+    copy: Copy, session: Any, producer: Any, message: MakeMessage, error: KafkaError
 ) -> None:
     producer.refusals[b"v"] = KafkaException(error)
     with pytest.raises(KafkaException):
-        copy(destination(delivery), message(5))
+        copy(destination(session), message(5))
 
 
 @pytest.fixture(scope="module")
-def real() -> Iterator[SimpleNamespace]:
-    """confluent-kafka's own producer, which needs no broker to refuse what cannot be written."""
-    producer = Producer({"bootstrap.servers": "", "message.max.bytes": 1_000, "log_level": 0})
-    yield SimpleNamespace(
-        acks=SimpleNamespace(producer=producer, produce_untraced=producer.produce, on_delivery_of=lambda *_record: None)
-    )
-    producer.purge()
-    producer.flush(0)
+def real() -> Iterator[ProducerSession]:
+    """A session with confluent-kafka's own producer, which needs no broker to refuse what cannot be written."""
+    made = session_of({"bootstrap.servers": "", "message.max.bytes": 1_000, "log_level": 0})
+    yield made
+    made.close()
 
 
 UNWRITABLE: list[dict[str, Any]] = [
@@ -231,19 +236,21 @@ def test_a_timestamp_that_no_record_can_have_is_found_in_a_copy_too(real: Any) -
 
 
 CHILD = """
-from types import SimpleNamespace
-from confluent_kafka import Message, Producer
+from confluent_kafka import Message
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
+from kpipe_engine.writing.backpressure import Admission
 from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.producer_session import ProducerSession
 from kpipe_engine.errors import UnwritableRecordError
+from kpipe_engine.stop_signal import StopSignal
 from airflow_provider_kpipe.record import Origin, Record
 
-producer = Producer({"bootstrap.servers": "", "log_level": 0})
-acks = SimpleNamespace(producer=producer, produce_untraced=producer.produce, on_delivery_of=lambda *_record: None)
+admission = Admission(None, None, StopSignal(), lambda: False)
+session = ProducerSession({"bootstrap.servers": "", "log_level": 0}, "out", admission)
 message = Message(topic="orders", partition=3, offset=5, value=b"v", timestamp=(1, 1_700_000_000_000))
 record = Record(message, Origin("run")).copy(headers=HEADERS)
 try:
-    Destination(KafkaDestination("out"), SimpleNamespace(acks=acks)).write(record, message)
+    Destination(KafkaDestination("out"), session).write(record, message)
 except UnwritableRecordError:
     print("a fault of that record")
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kpipe_engine.assignment.care import Precautions, Suspicion
+from kpipe_engine.assignment.precautions import Precautions, Suspicion
 from kpipe_engine.assignment.range_state import RangeState
 
 GROWTH = 8
@@ -13,14 +13,14 @@ GROWTH = 8
 class CarefulStart:
     """Chooses the ranges and the size of the next chunk. Without a death or a suspicion, the pipeline sets the size."""
 
-    def __init__(self, care: Precautions, most: int) -> None:
+    def __init__(self, precautions: Precautions, most: int) -> None:
         self._suspicion: Suspicion | None = None
         self._most = self._records = most
-        self.is_alone = care.follows_death
+        self.is_alone = precautions.follows_death
         """Tells whether fetching has to wait while records are handled: a worker that dies then has died over them."""
-        if care.suspicion:
-            self.suspect(care.suspicion)
-        elif care.follows_death:
+        if precautions.suspicion:
+            self.suspect(precautions.suspicion)
+        elif precautions.follows_death:
             self._records = 1
 
     def suspect(self, suspicion: Suspicion) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kpipe_engine.assignment.whereabouts import At
+from kpipe_engine.assignment.worker_position import At
 from kpipe_engine.errors import KnownFaults
 
 

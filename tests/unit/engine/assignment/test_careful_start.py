@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
-from kpipe_engine.assignment.care import Precautions, Suspicion
-from kpipe_engine.assignment.caution import CarefulStart
+from kpipe_engine.assignment.careful_start import CarefulStart
+from kpipe_engine.assignment.precautions import Precautions, Suspicion
 from kpipe_engine.assignment.range_state import RangeState
 
 MOST = 1_000

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from airflow_provider_kpipe.contract.pipeline.scaling import MOST_IN_FLIGHT
-from kpipe_engine.assignment import whereabouts as module
-from kpipe_engine.assignment.whereabouts import At, Reading, Step, WorkerPosition
+from kpipe_engine.assignment import worker_position as module
+from kpipe_engine.assignment.worker_position import At, Reading, Step, WorkerPosition
 
 HERE = At(partition=3, first=10, after=25, read=12, in_chunk=40)
 
