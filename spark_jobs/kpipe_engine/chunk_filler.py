@@ -8,10 +8,8 @@ from typing import Protocol
 
 from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.assignment.assignment import Assignment
-from kpipe_engine.assignment.careful_start import CarefulStart
 from kpipe_engine.assignment.range_state import RangeState
-from kpipe_engine.assignment.slow_calls import SlowCalls
-from kpipe_engine.assignment.worker_position import At, Reading, WorkerPosition
+from kpipe_engine.assignment.suspects import Suspects
 from kpipe_engine.errors import ChunkRejectedError, PartitionHaltedError
 from kpipe_engine.processing.processor import RecordProcessor
 from kpipe_engine.reading.chunk import Chunk
@@ -28,7 +26,7 @@ class NewChunk(Protocol):
 
 
 class ChunkFiller:
-    """Reads → processes → produces, range by range. It notes, for the supervisor, which records it is at."""
+    """Reads → processes → produces, range by range."""
 
     def __init__(
         self,
@@ -36,15 +34,12 @@ class ChunkFiller:
         processors: Mapping[int, RecordProcessor],
         range_reader: RangeReader,
         session: ProducerSession,
-        position: WorkerPosition,
-        careful_start: CarefulStart,
-        slow_calls: SlowCalls,
+        suspects: Suspects,
         new_chunk: NewChunk,
     ) -> None:
         self._assignment, self._processors = assignment, processors
         self._range_reader, self._session = range_reader, session
-        self._position, self._careful_start, self._slow_calls = position, careful_start, slow_calls
-        self._new_chunk = new_chunk
+        self._suspects, self._new_chunk = suspects, new_chunk
 
     def seconds_until_due(self, states: Sequence[RangeState]) -> float:
         """Return how long to wait until a record of these ranges is due, if all wait for a retry."""
@@ -52,18 +47,9 @@ class ChunkFiller:
 
     def begin(self, states: Sequence[RangeState]) -> Chunk:
         """Begin a chunk of these ranges. After a death it is small, and nothing is fetched while it is handled."""
-        is_alone = self._careful_start.is_alone
-        self._slow_calls.begin()
-        self._position.note_ease(self._careful_start.is_at_ease)
+        is_alone = self._suspects.is_alone
         self._range_reader.fetch_alone(is_alone)
-        return self._new_chunk(self._careful_start.records(states), reads_once=is_alone)
-
-    def end(self) -> None:
-        """Note that the chunk is stored, and let the next one be larger."""
-        # No record of this chunk is to blame if the worker ends from here on, such as in the client's fetch.
-        self._position.leave()
-        self._position.note_stored()
-        self._careful_start.relax()
+        return self._new_chunk(self._suspects.begin(states), reads_once=is_alone)
 
     def fill(self, chunk: Chunk, states: Sequence[RangeState]) -> None:
         """Go through the ranges until the chunk is full, or a record is rejected, which makes the chunk fail."""
@@ -95,7 +81,7 @@ class ChunkFiller:
             while not (chunk.is_full or range_reader.finished or session.has_rejections or state.is_at_known_fault):
                 most = state.room(chunk.room(RECORDS_PER_READ))
                 if not chunk.handled:
-                    self._position.read(Reading(state.partition, range_reader.next_offset, most))
+                    self._suspects.reads(state.partition, range_reader.next_offset, most)
                 messages = range_reader.read(most)
                 handled = self._process(state, messages, chunk)
                 range_reader.give_back(messages[handled:])
@@ -109,11 +95,8 @@ class ChunkFiller:
         """Have the messages handled, and return how many were."""
         processor = self._processors[state.partition]
         if messages:
-            # An error in the opening of segments is the fault of no record.
-            self._position.leave()
+            self._suspects.leave()
             processor.open()
-            read, after = len(messages), messages[-1].offset() + 1
-            self._position.enter(At(state.partition, messages[0].offset(), after, read, chunk.handled + read))
         faults = {**state.known_faults, **self._range_reader.unreadable}
-        with self._slow_calls.timed():
+        with self._suspects.handling(state.partition, messages, chunk.handled):
             return processor.process(messages, state.counts, faults, chunk.until_after(messages))

@@ -10,10 +10,9 @@ from confluent_kafka import KafkaException
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
 from kpipe_engine.assignment.assignment import Assignment
-from kpipe_engine.assignment.careful_start import CarefulStart
 from kpipe_engine.assignment.claiming import Claims
 from kpipe_engine.assignment.range_state import RangeState
-from kpipe_engine.assignment.slow_calls import SlowCalls
+from kpipe_engine.assignment.suspects import Suspects
 from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError, may_be_fenced
 from kpipe_engine.reading.range_reader import RangeReader
 from kpipe_engine.stop_signal import StopSignal
@@ -36,12 +35,10 @@ class ChunkRetry:
         writer: ChunkWriter,
         claims: Claims,
         stop_signal: StopSignal,
-        careful_start: CarefulStart,
-        slow_calls: SlowCalls,
+        suspects: Suspects,
     ) -> None:
         self._assignment, self._range_reader, self._writer = assignment, range_reader, writer
-        self._claims, self._stop_signal = claims, stop_signal
-        self._careful_start, self._slow_calls = careful_start, slow_calls
+        self._claims, self._stop_signal, self._suspects = claims, stop_signal, suspects
         self._tries = 0
         self._is_isolating = False
 
@@ -49,7 +46,7 @@ class ChunkRetry:
     def next_ranges(self) -> Sequence[RangeState]:
         """Ranges of the next chunk."""
         working = self._assignment.working
-        if suspected := self._careful_start.states(working):
+        if suspected := self._suspects.ranges(working):
             return suspected
         return sorted(working, key=lambda state: not state.is_suspect)[:1] if self._is_isolating else working
 
@@ -61,7 +58,7 @@ class ChunkRetry:
             self._trust_again()
             self._tries = 0
         except (ChunkFailedError, KafkaException) as failure:
-            self._go_on_after(self._slow_calls.explain(failure))
+            self._go_on_after(self._suspects.explain(failure))
 
     def begin(self) -> None:
         """Start a chunk, with a new producer if the last one has lost a connection."""

@@ -15,6 +15,7 @@ from kpipe_engine.assignment.precautions import Precautions
 from kpipe_engine.assignment.progress_store import ProgressStore
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.assignment.run_monitor import RunMonitor
+from kpipe_engine.assignment.suspects import Suspects
 from kpipe_engine.chunk_filler import ChunkFiller
 from kpipe_engine.chunk_retry import ChunkRetry
 from kpipe_engine.errors import BudgetExceededError, PartitionHaltedError, PipelineHaltedError, is_silence
@@ -48,6 +49,7 @@ class PartitionWorker:
         filler: ChunkFiller,
         writer: ChunkWriter,
         retry: ChunkRetry,
+        suspects: Suspects,
         topic: PlannedTopic,
         monitor: RunMonitor,
         stop_signal: StopSignal,
@@ -57,7 +59,7 @@ class PartitionWorker:
         closing: Sequence[Closing],
     ) -> None:
         self.assignment, self.claims, self.progress_store = assignment, claims, progress_store
-        self.filler, self.writer, self.retry = filler, writer, retry
+        self.filler, self.writer, self.retry, self.suspects = filler, writer, retry, suspects
         self.topic, self.monitor, self.stop_signal = topic, monitor, stop_signal
         self.precautions, self.last_words, self.drains = precautions, last_words, drains
         self.closing = closing
@@ -140,7 +142,7 @@ class PartitionWorker:
         if reason := self.stop_signal.reason:
             self.yield_all(reason)
         self.store()
-        self.filler.end()
+        self.suspects.end()
 
     def yield_all(self, reason: str) -> None:
         """Give the ranges up; keep the records in flight if the pipeline drains, else discard them."""

@@ -23,7 +23,7 @@ from kpipe_engine.assignment.precautions import Precautions
 from kpipe_engine.assignment.progress_store import ProgressStore
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.assignment.run_monitor import NoMonitor, RunMonitor, SharedMonitor
-from kpipe_engine.assignment.slow_calls import SlowCalls
+from kpipe_engine.assignment.suspects import Suspects
 from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.batches.processor import BatchProcessor
 from kpipe_engine.batches.stages import StageChain, has_batches
@@ -105,17 +105,16 @@ def build_worker(
     ends = {each.partition: precautions.yields or precautions.stops.get(each.partition) for each in ranges}
     processors = {partition: choose(partition, reason) for partition, reason in ends.items()}
     careful_start = CarefulStart(precautions, pipeline.chunk_records)
-    slow_calls = SlowCalls(pipeline.name, writer.longest, position, careful_start)
+    suspects = Suspects(pipeline.name, writer.longest, position, careful_start)
     new_chunk = partial(Chunk, seconds=pipeline.chunk_seconds, stop_signal=stop_signal)
     return PartitionWorker(
         assignment=assignment,
         claims=claims,
         progress_store=progress_store,
-        filler=ChunkFiller(
-            assignment, processors, range_reader, session, position, careful_start, slow_calls, new_chunk
-        ),
+        filler=ChunkFiller(assignment, processors, range_reader, session, suspects, new_chunk),
         writer=writer,
-        retry=ChunkRetry(assignment, range_reader, writer, claims, stop_signal, careful_start, slow_calls),
+        retry=ChunkRetry(assignment, range_reader, writer, claims, stop_signal, suspects),
+        suspects=suspects,
         topic=topic,
         monitor=monitor,
         stop_signal=stop_signal,

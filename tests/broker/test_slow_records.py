@@ -87,7 +87,7 @@ def test_where_its_own_chunk_comes_to_nothing_too_it_faults(
     store = worker.writer.store
 
     def fail_if_slow(positions: list[Any]) -> None:
-        if worker.retry._slow_calls.seconds > worker.writer.longest:
+        if worker.suspects.slowest_seconds > worker.writer.longest:
             raise KafkaException(KafkaError(KafkaError._STATE))
         store(positions)
 

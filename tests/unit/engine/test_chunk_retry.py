@@ -13,7 +13,7 @@ from kpipe_engine.assignment.assignment import Assignment
 from kpipe_engine.assignment.careful_start import CarefulStart
 from kpipe_engine.assignment.precautions import Precautions, Suspicion
 from kpipe_engine.assignment.range_state import RangeState
-from kpipe_engine.assignment.slow_calls import SlowCalls
+from kpipe_engine.assignment.suspects import Suspects
 from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.chunk_retry import CHUNK_TRIES, LEASE_SECONDS, ChunkRetry
 from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError
@@ -97,8 +97,8 @@ def careful_start() -> CarefulStart:
 
 @pytest.fixture
 def retry(assignment: Assignment, careful_start: CarefulStart, kafka: Any) -> ChunkRetry:
-    slow_calls = SlowCalls("orders", 60.0, WorkerPosition(), careful_start)
-    return ChunkRetry(assignment, kafka, kafka, kafka, kafka, careful_start, slow_calls)
+    suspects = Suspects("orders", 60.0, WorkerPosition(), careful_start)
+    return ChunkRetry(assignment, kafka, kafka, kafka, kafka, suspects)
 
 
 def step(assignment: Assignment, kafka: Kafka, *outcomes: Exception | None) -> Callable[[], None]:
