@@ -11,7 +11,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(READY) ## a broker, an Airflow and a Spark, with pipelines at work (ONCE=1 ends by itself)
-	$(PYTHON) -m airflow_provider_kpipe.sandbox.demo $(if $(ONCE),--once)
+	$(PYTHON) -m demo $(if $(ONCE),--once)
 
 # In four processes, for two cores: they wait most of the time, for Airflow, or for a broker that does not come back.
 test: $(READY) ## every test; TESTS=tests/unit for a part

@@ -11,9 +11,6 @@ from random import Random
 from typing import Any
 
 from airflow_provider_kpipe.sandbox import create_topics
-from airflow_provider_kpipe.sandbox.airflow_api import DagRun
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, kafka_connection
 from airflow_provider_kpipe.sandbox.errors import tail
 from airflow_provider_kpipe.spark.properties import DRIVER_JVM
 from bench.bars import KPIPE_DAG, PEER_DAG, SMALL
@@ -23,6 +20,9 @@ from bench.data import check_output, delete_topics, send
 from bench.peers import SparkEnvironment
 from bench.report import WARM_UP, Step, Timing
 from bench.work import BenchError, Job, Records, Work
+from demo.airflow_api import DagRun
+from demo.airflow_server import SandboxAirflow
+from demo.airflow_settings import LOCAL_SPARK, kafka_connection
 
 log = logging.getLogger("bench")
 

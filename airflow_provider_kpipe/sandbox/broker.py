@@ -17,7 +17,7 @@ from airflow_provider_kpipe.sandbox import process
 from airflow_provider_kpipe.sandbox.errors import SandboxError, tail
 from airflow_provider_kpipe.sandbox.jars import kafka_jars
 from airflow_provider_kpipe.sandbox.java import SMALL_JVM, Jvm, find_java, java_command
-from airflow_provider_kpipe.sandbox.ports import free_ports
+from airflow_provider_kpipe.sandbox.ports import choose_ports
 from airflow_provider_kpipe.sandbox.server_properties import NODE_ID, server_properties, to_text
 from airflow_provider_kpipe.sandbox.storage import format_storage, read_cluster_id
 
@@ -25,23 +25,25 @@ STOP_TIMEOUT_SECONDS = 15.0
 
 
 class SandboxBroker:
-    """A single-node Kafka on free loopback ports. A context manager: it is up inside the block.
+    """A single-node Kafka on loopback. A context manager: it is up inside the block.
 
-    All its files are in `folder`; without one it makes a temporary folder, which `stop` removes. On Linux
-    the broker never outlives this process: if this process is killed, only a temporary folder remains.
+    It listens on `port`, or on a free one. All its files are in `folder`; without one it makes a temporary folder,
+    which `stop` removes. On Linux the broker never outlives this process: if this process is killed, only a temporary
+    folder remains.
     """
 
     def __init__(
         self,
         folder: Path | None = None,
         *,
+        port: int | None = None,
         jvm: Jvm = SMALL_JVM,
         overrides: Mapping[str, str] | None = None,
         start_timeout: float = 60.0,
     ) -> None:
         self._given_folder = folder.absolute() if folder else None
         self._folder = self._given_folder
-        self._jvm = jvm
+        self._port, self._jvm = port, jvm
         self._overrides = dict(overrides or {})
         self._start_timeout = start_timeout
         self._ports: tuple[int, ...] = ()
@@ -71,7 +73,7 @@ class SandboxBroker:
         if self._process is not None and self._process.poll() is None:
             raise SandboxError(f"the broker is already running with pid {self._process.pid}")
         jars, java = kafka_jars(), find_java()
-        self._ports = self._ports or free_ports(2)
+        self._ports = self._ports or choose_ports(self._port)
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix="kpipe-sandbox-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         try:

@@ -7,6 +7,8 @@ import random
 import socket
 from pathlib import Path
 
+from airflow_provider_kpipe.sandbox.errors import SandboxError
+
 _RANGE_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FIRST, _LAST_BY_DEFAULT = 15_000, 32_767
 _MOST_TRIES = 1_000
@@ -36,6 +38,24 @@ def free_ports(count: int) -> tuple[int, ...]:
             if len(sockets) == count:
                 break
         return tuple(each.getsockname()[1] for each in sockets)
+
+
+def choose_ports(wished: int | None) -> tuple[int, int]:
+    """Return the port that a broker's clients use, free or as wished, and one for the broker itself."""
+    if wished is None:
+        clients, own = free_ports(2)
+        return clients, own
+    with socket.socket() as candidate:
+        # As Java does: a port whose last connections are still closing can be taken.
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            candidate.bind(("127.0.0.1", wished))
+        except OSError as error:
+            raise SandboxError(
+                f"port {wished} cannot be listened on ({error.strerror}): end whoever listens there, or choose another"
+            ) from error
+        (own,) = free_ports(1)
+    return wished, own
 
 
 def _below_connections() -> range:

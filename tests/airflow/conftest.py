@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, kafka_connection
+from demo.airflow_server import SandboxAirflow
+from demo.airflow_settings import LOCAL_SPARK, kafka_connection
 
 AddDag = Callable[[str, str], None]
 

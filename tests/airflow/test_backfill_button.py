@@ -11,8 +11,8 @@ from pipelines import Bench
 from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.airflow_api import DagRun
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
+from demo.airflow_api import DagRun
+from demo.airflow_server import SandboxAirflow
 
 RUN_SECONDS = 120
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

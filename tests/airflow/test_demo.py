@@ -7,16 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from airflow_provider_kpipe.sandbox import SandboxError, demo, orders
+from demo import orders
 
 DEMO_SECONDS = 240
 
 
 def test_it_ends_well_with_every_number_as_seeded_and_leaves_nothing(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "airflow_provider_kpipe.sandbox.demo", "--once"],
+        [sys.executable, "-m", "demo", "--once"],
         capture_output=True,
         text=True,
         timeout=DEMO_SECONDS,
@@ -32,10 +30,3 @@ def test_it_ends_well_with_every_number_as_seeded_and_leaves_nothing(tmp_path: P
     assert "Every number is as seeded: 199,300 orders written, each exactly once; 700 in the dead" in done.stdout
     assert done.stderr == ""
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_a_checkout_it_says_where_the_dags_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = tmp_path / "site-packages" / "airflow_provider_kpipe" / "__init__.py"
-    monkeypatch.setattr("airflow_provider_kpipe.__file__", str(installed))
-    with pytest.raises(SandboxError, match=r"site-packages/dags has no kpipe_orders\.py: get the sources"):
-        demo.dags_folder()

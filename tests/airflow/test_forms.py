@@ -10,8 +10,8 @@ from pipelines import Bench
 from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.airflow_api import AirflowApiError
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
+from demo.airflow_api import AirflowApiError
+from demo.airflow_server import SandboxAirflow
 
 RUN_SECONDS = 120
 DAG_OF = """

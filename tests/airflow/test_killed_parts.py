@@ -15,7 +15,7 @@ from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stor
 from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, kafka_connection
+from demo.airflow_settings import LOCAL_SPARK, kafka_connection
 
 DAG = """
 import json

@@ -17,8 +17,8 @@ from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stor
 from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.airflow_api import DagRun
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
+from demo.airflow_api import DagRun
+from demo.airflow_server import SandboxAirflow
 
 LIVE_PROGRESS = r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters"
 

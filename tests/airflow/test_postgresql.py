@@ -16,8 +16,8 @@ from topics import Sent, fill
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
-from airflow_provider_kpipe.sandbox.airflow_settings import kafka_connection
+from demo.airflow_server import SandboxAirflow
+from demo.airflow_settings import kafka_connection
 
 RUN_SECONDS = 120
 TEXT = "\x00\x1b[31m\u202e"

@@ -10,9 +10,10 @@ import pytest
 from topics import Sent, fill
 
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.sandbox import SandboxBroker, kafka_consumer_groups, orders
-from airflow_provider_kpipe.sandbox.airflow_api import DagRun
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
+from airflow_provider_kpipe.sandbox import SandboxBroker, kafka_consumer_groups
+from demo import orders
+from demo.airflow_api import DagRun
+from demo.airflow_server import SandboxAirflow
 
 ORDERS = 4_000
 RUN_SECONDS = 180

@@ -14,8 +14,8 @@ import pytest
 from processes import outlasting
 
 from airflow_provider_kpipe.sandbox import SandboxError
-from airflow_provider_kpipe.sandbox.airflow_api import AirflowApiError
-from airflow_provider_kpipe.sandbox.airflow_server import PROGRAMS, SandboxAirflow
+from demo.airflow_api import AirflowApiError
+from demo.airflow_server import PROGRAMS, SandboxAirflow
 
 AddDag = Callable[[str, str], None]
 
@@ -112,7 +112,7 @@ def test_a_broken_dag_is_an_error_at_once_and_nothing_is_left(tmp_path: Path, ai
 def test_when_its_parent_is_killed_nothing_is_left(tmp_path: Path) -> None:
     script = (
         "import sys, time; from pathlib import Path; "
-        "from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow; "
+        "from demo.airflow_server import SandboxAirflow; "
         "own = SandboxAirflow(Path(sys.argv[1]), home=Path(sys.argv[2])); own.launch(); print(own.pid, flush=True); "
         "time.sleep(600)"
     )

@@ -23,6 +23,8 @@ from airflow_provider_kpipe.sandbox import (
     storage,
 )
 from airflow_provider_kpipe.sandbox.jars import kafka_jars
+from airflow_provider_kpipe.sandbox.ports import free_ports
+from airflow_provider_kpipe.sandbox.tools import TOOLS
 
 MakeTopic = Callable[..., str]
 
@@ -169,6 +171,48 @@ def test_the_command_prints_the_address_and_stops_when_told_to() -> None:
     finally:
         sandbox.kill()
         sandbox.wait()
+
+
+def test_the_command_listens_where_it_is_told_with_the_topics_that_it_is_told(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "airflow_provider_kpipe.sandbox", "--port", str(port), "--folder", str(tmp_path)]
+    # The second time, the folder has the first topic already.
+    for topics in (["orders:3"], ["orders:3", "other"]):
+        asked = [word for topic in topics for word in ("--topic", topic)]
+        sandbox = subprocess.Popen([*command, *asked], stdout=subprocess.PIPE, text=True)
+        try:
+            assert sandbox.stdout is not None
+            with sandbox.stdout:
+                address = sandbox.stdout.readline().strip()
+            assert address == f"127.0.0.1:{port}"
+            found = AdminClient({"bootstrap.servers": address}).list_topics(timeout=60).topics
+            assert {name: len(topic.partitions) for name, topic in found.items()}["orders"] == 3
+            assert ("other" in found) == ("other" in topics)
+            assert told_by_tool("kafka-get-offsets", "--bootstrap-server", address, "--topic", "orders") == [
+                "orders:0:0",
+                "orders:1:0",
+                "orders:2:0",
+            ]
+        finally:
+            sandbox.terminate()
+            assert sandbox.wait(60) == 0
+
+
+def told_by_tool(*arguments: str) -> list[str]:
+    command = [sys.executable, "-m", "airflow_provider_kpipe.sandbox.tools", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout.split()
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_each_of_kafkas_tools_is_there(name: str) -> None:
+    asked = subprocess.run(
+        [sys.executable, "-m", "airflow_provider_kpipe.sandbox.tools", name, "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert "--bootstrap-server" in asked.stdout + asked.stderr
 
 
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:

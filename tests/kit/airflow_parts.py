@@ -11,10 +11,10 @@ import psutil
 from jobs import wait_for
 from processes import outlasting
 
-from airflow_provider_kpipe.sandbox import airflow_server
-from airflow_provider_kpipe.sandbox.airflow_server import PROGRAMS, SandboxAirflow
-from airflow_provider_kpipe.sandbox.airflow_settings import Connection
-from airflow_provider_kpipe.sandbox.supervisor import Programs
+from demo import airflow_server
+from demo.airflow_server import PROGRAMS, SandboxAirflow
+from demo.airflow_settings import Connection
+from demo.supervisor import Programs
 
 START_SECONDS = 120.0
 MORTAL = ("scheduler", "triggerer")

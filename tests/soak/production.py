@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from airflow_provider_kpipe.sandbox.airflow_api import FINISHED, AirflowApi, DagRun
 from airflow_provider_kpipe.sandbox.errors import SandboxError, tail
+from demo.airflow_api import FINISHED, AirflowApi, DagRun
 from tests.soak.accounts import Told, told_by_checkpoint, told_by_redrive
 
 RUN_DAG, REDRIVE_DAG = "soak", "soak_redrive"

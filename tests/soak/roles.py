@@ -47,7 +47,7 @@ def role_of(command: Sequence[str], parent: str) -> str:
 
 
 _SAYS: Mapping[str, Callable[[Sequence[str], str], bool]] = {
-    "supervisor": lambda command, words: "airflow_provider_kpipe.sandbox.supervisor" in command,
+    "supervisor": lambda command, words: "demo.supervisor" in command,
     "broker": lambda command, words: "kafka.Kafka" in command,
     "database": lambda command, words: words.startswith("postgres") or _program(command) == "postgres",
     "driver": lambda command, words: "kpipe_run.py" in words and "SparkSubmit" not in words and _is_python(command),

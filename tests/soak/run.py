@@ -17,8 +17,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from airflow_provider_kpipe.sandbox import SMALL_JVM, Jvm, SandboxBroker, create_topics
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, kafka_connection
+from demo.airflow_server import SandboxAirflow
+from demo.airflow_settings import LOCAL_SPARK, kafka_connection
 from tests.kit.postgresql import postgresql
 from tests.soak.accounts import Accounts
 from tests.soak.leftovers import Leftovers

@@ -14,7 +14,7 @@ SUBMIT = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "/x/spa
     ("command", "parent", "role"),
     [
         (
-            [PYTHON, "-m", "airflow_provider_kpipe.sandbox.supervisor", '{"airflow api-server": 1}'],
+            [PYTHON, "-m", "demo.supervisor", '{"airflow api-server": 1}'],
             "soak",
             "supervisor",
         ),

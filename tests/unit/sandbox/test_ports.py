@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_kpipe.sandbox import ports
-from airflow_provider_kpipe.sandbox.ports import free_ports
+from airflow_provider_kpipe.sandbox import SandboxError, ports
+from airflow_provider_kpipe.sandbox.ports import choose_ports, free_ports
 
 
 def connections_from(first: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +42,17 @@ def test_where_all_are_for_connections_there_are_some_still(tmp_path: Path, monk
 def test_where_the_system_does_not_say_they_are_found_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_RANGE_OF_CONNECTIONS", tmp_path / "nothing")
     assert all(each < 32_768 for each in free_ports(2))
+
+
+def test_a_port_that_is_wished_for_is_the_clients() -> None:
+    (wished,) = free_ports(1)
+    clients, own = choose_ports(wished)
+    assert clients == wished != own
+    assert len(set(choose_ports(None))) == 2
+
+
+def test_one_that_is_taken_is_refused_by_name() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        with pytest.raises(SandboxError, match=f"port {taken} cannot be listened on .*choose another"):
+            choose_ports(taken)

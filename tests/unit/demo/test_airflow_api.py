@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from airflow_provider_kpipe.sandbox.airflow_api import AirflowApi, AirflowApiError
+from demo.airflow_api import AirflowApi, AirflowApiError
 
 HEALTHY = 200, {"scheduler": {"status": "healthy"}}
 LOCKED = 503, {"detail": "Database is locked. Backfill creation is not supported on SQLite under concurrent access."}

@@ -13,8 +13,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.error import HTTPError
 
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCK_SECONDS, Connection
 from airflow_provider_kpipe.sandbox.errors import SandboxError
+from demo.airflow_settings import LOCK_SECONDS, Connection
 
 # SQLite makes writers wait for each other.
 ANSWER_SECONDS = LOCK_SECONDS + 10.0

@@ -14,11 +14,11 @@ from typing import Self
 
 import psutil
 
-from airflow_provider_kpipe.sandbox.airflow_api import AirflowApi, AirflowApiError
-from airflow_provider_kpipe.sandbox.airflow_settings import Connection, airflow_environment
 from airflow_provider_kpipe.sandbox.errors import SandboxError
 from airflow_provider_kpipe.sandbox.ports import free_ports
-from airflow_provider_kpipe.sandbox.supervisor import PATIENCE_SECONDS, Programs
+from demo.airflow_api import AirflowApi, AirflowApiError
+from demo.airflow_settings import Connection, airflow_environment
+from demo.supervisor import PATIENCE_SECONDS, Programs
 
 _AIRFLOW = [sys.executable, "-m", "airflow"]
 # The programs of `airflow standalone`. That one always starts the log servers, which listen on every address of the
@@ -32,7 +32,7 @@ PROGRAMS = Programs(
         "triggerer": [*_AIRFLOW, "triggerer", "--skip-serve-logs"],
     },
 )
-_SUPERVISOR = "airflow_provider_kpipe.sandbox.supervisor"
+_SUPERVISOR = "demo.supervisor"
 _POLL_SECONDS = 0.2
 
 

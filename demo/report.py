@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from airflow_provider_kpipe.sandbox.orders import DEAD, ENRICHED, KINDS, Kind, PartitionSeed
+from demo.orders import DEAD, ENRICHED, KINDS, Kind, PartitionSeed
 
 _KIND_NAMES: Mapping[Kind, str] = {
     "broken_json": "broken JSON",

@@ -6,7 +6,7 @@ import pytest
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
-from airflow_provider_kpipe.sandbox.demo_progress import Stage, progress_line
+from demo.progress import Stage, progress_line
 
 
 class Terminal(io.StringIO):

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_kpipe.sandbox.demo_report import Outcome, PartitionOutcome, differences, table, verdict
-from airflow_provider_kpipe.sandbox.orders import PartitionSeed
+from demo.orders import PartitionSeed
+from demo.report import Outcome, PartitionOutcome, differences, table, verdict
 
 SEEDS = (PartitionSeed(0, 1_990, 5, 3, 2), PartitionSeed(1, 990, 4, 3, 3))
 

@@ -1,4 +1,4 @@
-"""`python -m airflow_provider_kpipe.sandbox.demo`: a real Kafka, Airflow and Spark, and the orders pipeline on them."""
+"""`python -m demo`: a real Kafka, Airflow and Spark, and the orders pipeline on them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-import airflow_provider_kpipe
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.sandbox import orders
-from airflow_provider_kpipe.sandbox.airflow_api import FINISHED, DagRun
-from airflow_provider_kpipe.sandbox.airflow_server import SandboxAirflow
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, kafka_connection
 from airflow_provider_kpipe.sandbox.broker import SandboxBroker
-from airflow_provider_kpipe.sandbox.demo_outputs import read_back
-from airflow_provider_kpipe.sandbox.demo_progress import Stage
-from airflow_provider_kpipe.sandbox.demo_report import differences, table, verdict
 from airflow_provider_kpipe.sandbox.errors import SandboxError, tail
+from demo import orders
+from demo.airflow_api import FINISHED, DagRun
+from demo.airflow_server import SandboxAirflow
+from demo.airflow_settings import LOCAL_SPARK, kafka_connection
+from demo.outputs import read_back
+from demo.progress import Stage
+from demo.report import differences, table, verdict
 
+DAGS = Path(__file__).parents[1] / "dags"
 DAG_ID, BACKFILL_DAG_ID = "kpipe_orders", "kpipe_orders_backfill"
 PIPELINE = "orders"
 RUN_SECONDS = 300.0
@@ -33,7 +33,7 @@ LOOK_SECONDS = 0.5
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; return 0 if every number is as seeded."""
     parser = argparse.ArgumentParser(
-        prog="python -m airflow_provider_kpipe.sandbox.demo",
+        prog="python -m demo",
         description="Start Kafka and Airflow here, run the orders pipeline on Spark, and check every number.",
     )
     parser.add_argument("--once", action="store_true", help="end after the report, with exit code 1 if a number is off")
@@ -51,21 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def dags_folder() -> Path:
-    """Return the folder of the checkout's DAGs."""
-    folder = Path(airflow_provider_kpipe.__file__).parents[1] / "dags"
-    if not (folder / f"{DAG_ID}.py").is_file():
-        raise SandboxError(
-            f"the demo runs the DAGs of a checkout, and {folder} has no {DAG_ID}.py: "
-            "get the sources of kpipe and run `make demo` there"
-        )
-    return folder
-
-
 def _demo(stage: Stage, folder: Path, *, once: bool) -> int:
     broker = SandboxBroker(folder / "kafka")
     airflow = SandboxAirflow(
-        dags_folder(),
+        DAGS,
         connections={"spark_default": LOCAL_SPARK},
         wait_for=(DAG_ID, BACKFILL_DAG_ID),
         home=folder / "airflow",

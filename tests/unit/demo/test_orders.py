@@ -5,8 +5,8 @@ from collections import Counter
 
 from orders_pipeline import Enrich, parse
 
-from airflow_provider_kpipe.sandbox import orders
-from airflow_provider_kpipe.sandbox.orders import KINDS, kind_of, message, messages, order, partition_of, seeds
+from demo import orders
+from demo.orders import KINDS, kind_of, message, messages, order, partition_of, seeds
 
 COUNT = 4_000
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from processes import outlasting
 
-from airflow_provider_kpipe.sandbox.supervisor import Programs
+from demo.supervisor import Programs
 
 # A grandchild in a session of its own that does not care for SIGTERM, and whose parent is gone.
 STUBBORN = """
@@ -47,7 +47,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 60) -> None:
 
 def command(programs: Programs) -> list[str]:
     # Less patience than for Airflow, whose processes have something to finish.
-    code = "import sys; from airflow_provider_kpipe.sandbox import supervisor as s; s.PATIENCE_SECONDS = 0.5; "
+    code = "import sys; from demo import supervisor as s; s.PATIENCE_SECONDS = 0.5; "
     return [sys.executable, "-c", f"{code}s.main(s.Programs.from_text(sys.argv[1]))", programs.to_text()]
 
 

@@ -13,9 +13,8 @@ from confluent_kafka import Message
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.kafka.bounded_reader import read_range
 from airflow_provider_kpipe.kafka.positions import Positions
-from airflow_provider_kpipe.sandbox.demo_report import Outcome, PartitionOutcome
 from airflow_provider_kpipe.sandbox.errors import SandboxError
-from airflow_provider_kpipe.sandbox.orders import (
+from demo.orders import (
     DEAD,
     ENRICHED,
     TOPIC,
@@ -24,6 +23,7 @@ from airflow_provider_kpipe.sandbox.orders import (
     number_of,
     partition_of,
 )
+from demo.report import Outcome, PartitionOutcome
 
 _KIND_OF_EXCEPTION: Mapping[str, Kind] = {
     "json.decoder.JSONDecodeError": "broken_json",

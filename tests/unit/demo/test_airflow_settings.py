@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from airflow_provider_kpipe.sandbox.airflow_settings import LOCAL_SPARK, airflow_environment, kafka_connection
+from demo.airflow_settings import LOCAL_SPARK, airflow_environment, kafka_connection
 
 HOME, DAGS = Path("/home/airflow"), Path("/dags")
 
