@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import TIMESTAMP_KINDS
-from airflow_provider_kpipe.contract.progress.lease import lease_id_of
+from airflow_provider_kpipe.contract.kafka_names import lease_id_of
 
 if TYPE_CHECKING:
     from airflow_provider_kpipe.contract.job import Job

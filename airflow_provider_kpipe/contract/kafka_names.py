@@ -1,4 +1,4 @@
-"""The names that kpipe makes on a cluster: consumer groups and transactional ids."""
+"""Every name that kpipe makes on a cluster: groups, transactional ids, ledger topics and leases."""
 
 from __future__ import annotations
 
@@ -71,6 +71,21 @@ def checkpoint_id_of(group: str) -> str:
 def sequence_id_of(group: str) -> str:
     """Name the transactional id under which a number is drawn."""
     return f"kpipe/{group}/sequence"
+
+
+def redrive_group_of(dead_letter_topic: str) -> str:
+    """Name the group of a dead-letter topic: transactional ids are made of it, so its redrives fence each other."""
+    return f"kpipe.redrive.{dead_letter_topic}"
+
+
+def ledger_of(dead_letter_topic: str) -> str:
+    """Name the topic that has an entry for each redriven letter of a dead-letter topic."""
+    return f"{dead_letter_topic}.redriven"
+
+
+def lease_id_of(topic: str, partition: int) -> str:
+    """Name the partition of a lease, for records and events."""
+    return f"kafka:{topic}:{partition}"
 
 
 def committer_to(group: str, topic: str, partition: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_kpipe.contract.kafka_names import backfill_group_of
+from airflow_provider_kpipe.contract.kafka_names import backfill_group_of, redrive_group_of
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import (
@@ -15,7 +15,6 @@ from airflow_provider_kpipe.contract.redrive.redrive import (
     check_redrive,
     dead_letter_of,
     ledger_topic_of,
-    redrive_group_of,
 )
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions, Topic

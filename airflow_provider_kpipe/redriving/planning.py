@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
+from airflow_provider_kpipe.contract.kafka_names import redrive_group_of
 from airflow_provider_kpipe.contract.offsets.limits import OffsetLimit
 from airflow_provider_kpipe.contract.pipeline.declaration import IsolationLevel, KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
-from airflow_provider_kpipe.contract.redrive.redrive import Redrive, dead_letter_of, redrive_group_of
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, dead_letter_of
 from airflow_provider_kpipe.exceptions import UnknownTopicError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.planning.make_plan import check_kept_partitions

@@ -20,7 +20,7 @@ from airflow_provider_kpipe.contract.connecting import CONNECTING
 from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.faults.causes import MOST_CAUSES, Cause
 from airflow_provider_kpipe.contract.job import BATCH_BYTES, Job
-from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, READER_GROUP
+from airflow_provider_kpipe.contract.kafka_names import MOST_WRITERS, READER_GROUP, ledger_of, redrive_group_of
 from airflow_provider_kpipe.contract.offsets.metadata import (
     LEAST_METADATA_BYTES,
     METADATA_BYTES,
@@ -44,7 +44,6 @@ from airflow_provider_kpipe.contract.progress.checkpoint import (
     PartitionCheckpoint,
 )
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress, PartitionState, StoredProgress
-from airflow_provider_kpipe.contract.redrive.redrive import LEDGER_SUFFIX, redrive_group_of
 from airflow_provider_kpipe.contract.redrive.result import RedriveResult
 from airflow_provider_kpipe.operators.run import KpipeRunOperator
 from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
@@ -348,7 +347,7 @@ def test_transactional_ids_are_those_that_kpipe_uses() -> None:
     made = {writer, kafka_names.checkpoint_id_of("<group>"), kafka_names.sequence_id_of("<group>")}
     assert {each for each in named(text) if each.startswith("kpipe/")} == made
     assert kafka_names.writer_id_of("<group>", "<topic>", 0, 1).endswith("/0/1")
-    assert f"`<dead-letter topic>{LEDGER_SUFFIX}`" in text
+    assert f"`{ledger_of('<dead-letter topic>')}`" in text
 
 
 # Sizing.

@@ -23,8 +23,3 @@ class Lease:
 
 
 NO_LEASE = Lease(0, 0, 0)
-
-
-def lease_id_of(topic: str, partition: int) -> str:
-    """Return the name that records and events use for the partition of a lease."""
-    return f"kafka:{topic}:{partition}"

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.documents import Document, OtherVersionError
+from airflow_provider_kpipe.contract.kafka_names import ledger_of
 from airflow_provider_kpipe.contract.pipeline.declaration import (
     LONGEST_TOPIC,
     KafkaDeadLetter,
@@ -27,7 +28,6 @@ TARGETS: tuple[RedriveTarget, ...] = get_args(RedriveTarget)
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 COUNTERS: Mapping[Outcome, str] = {outcome: OWN_COUNTERS + outcome for outcome in OUTCOMES}
 """The names under which a worker counts the outcomes, beside the counters of segments."""
-LEDGER_SUFFIX = ".redriven"
 
 
 class RedriveError(ValueError):
@@ -120,15 +120,10 @@ def dead_letter_of(pipeline: KafkaPipeline) -> KafkaDeadLetter:
 
 def ledger_topic_of(pipeline: KafkaPipeline) -> str:
     """Return the name of the ledger topic, which has an entry for each redriven letter."""
-    ledger = dead_letter_of(pipeline).topic + LEDGER_SUFFIX
+    ledger = ledger_of(dead_letter_of(pipeline).topic)
     if len(ledger) > LONGEST_TOPIC:
         raise RedriveError(f"the ledger topic {ledger!r} has more than {LONGEST_TOPIC} characters: shorten the topic's")
     return ledger
-
-
-def redrive_group_of(dead_letter_topic: str) -> str:
-    """Return the group of a dead-letter topic: transactional ids are made of it, so its redrives fence each other."""
-    return f"kpipe.redrive.{dead_letter_topic}"
 
 
 def redriving(pipeline: KafkaPipeline) -> KafkaPipeline:

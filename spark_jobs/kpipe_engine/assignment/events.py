@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 
 from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.job import Job
-from airflow_provider_kpipe.contract.progress.lease import lease_id_of
+from airflow_provider_kpipe.contract.kafka_names import lease_id_of
 from airflow_provider_kpipe.contract.progress.progress import Ending
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.client_settings import Settings, let_go, log_error
