@@ -41,7 +41,7 @@ conform: $(READY) ## the model of Kafka against a real broker, for SECONDS
 # Pipelines of every kind on three brokers under a seeded schedule of faults, and a checker; KEEP is a folder for all of it.
 torture: MINUTES := 10
 torture: $(READY) ## pipelines of every kind on three brokers under faults, for MINUTES
-	PYTHONPATH=.:spark_jobs:tests/kit $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
+	PYTHONPATH=.:spark_jobs:tests/segments $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(KEEP),--keep $(KEEP)) $(if $(RESULTS),--results $(RESULTS))
 
 # Production without a pause: does anything grow, or stay behind, or get lost? Samples and logs stay in SAMPLES.

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from distribution import InOneProcess, in_order
 from hypothesis import settings
 
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.distribution import InOneProcess, in_order
 
 MakeTopic = Callable[..., str]
 

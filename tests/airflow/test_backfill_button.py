@@ -7,12 +7,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from pipelines import Bench
-from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from demo.airflow_api import DagRun
 from demo.airflow_server import SandboxAirflow
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered
 
 RUN_SECONDS = 120
 MOMENT = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

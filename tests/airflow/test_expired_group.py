@@ -7,11 +7,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from demo.airflow_server import SandboxAirflow
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered
 
 RUN_SECONDS = 120
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

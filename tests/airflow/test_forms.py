@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pipelines import Bench
-from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from demo.airflow_api import AirflowApiError
 from demo.airflow_server import SandboxAirflow
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered
 
 RUN_SECONDS = 120
 DAG_OF = """

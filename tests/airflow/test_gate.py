@@ -12,10 +12,6 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
-from jobs import wait_for
-from pipelines import Bench
-from secure import SecureBroker, make_certificates
-from topics import commit, fill, numbered
 
 from airflow_provider_kpipe.checkpointing import looking
 from airflow_provider_kpipe.checkpointing.draining import look_at
@@ -27,6 +23,10 @@ from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.secure import SecureBroker, make_certificates
+from tests.kit.topics import commit, fill, numbered
 
 both_modes = pytest.mark.parametrize("deferrable", [False, True], ids=["poking", "deferred"])
 

@@ -7,15 +7,15 @@ import signal
 from pathlib import Path
 
 import psutil
-from airflow_parts import airflow_in_parts
-from jobs import wait_for
-from pipelines import Bench
-from processes import outlasting
-from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from demo.airflow_settings import LOCAL_SPARK, kafka_connection
+from tests.kit.airflow_parts import airflow_in_parts
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.processes import outlasting
+from tests.kit.slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
+from tests.kit.topics import committed, fill, numbered, read_all
 
 DAG = """
 import json

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from processes import outlasting
-from slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from demo.airflow_api import DagRun
 from demo.airflow_server import SandboxAirflow
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.processes import outlasting
+from tests.kit.slow_runs import GONE_SECONDS, RECORDS, RUN_SECONDS, SEGMENTS, job_of, stored
+from tests.kit.topics import committed, fill, numbered, read_all
 
 LIVE_PROGRESS = r"partition 0: +\d+ %, [\d,]+ records/s, 0 dead letters"
 

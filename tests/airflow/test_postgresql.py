@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from letters import LETTER
-from pipelines import Bench
-from postgresql import Cluster, postgresql
-from topics import Sent, fill
 
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from demo.airflow_server import SandboxAirflow
 from demo.airflow_settings import kafka_connection
+from tests.kit.letters import LETTER
+from tests.kit.pipelines import Bench
+from tests.kit.postgresql import Cluster, postgresql
+from tests.kit.topics import Sent, fill
 
 RUN_SECONDS = 120
 TEXT = "\x00\x1b[31m\u202e"

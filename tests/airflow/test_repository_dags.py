@@ -7,13 +7,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from topics import Sent, fill
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, kafka_consumer_groups
 from demo import orders
 from demo.airflow_api import DagRun
 from demo.airflow_server import SandboxAirflow
+from tests.kit.topics import Sent, fill
 
 ORDERS = 4_000
 RUN_SECONDS = 180

@@ -11,11 +11,11 @@ from typing import Any
 
 import psutil
 import pytest
-from processes import outlasting
 
 from airflow_provider_kpipe.sandbox import SandboxError
 from demo.airflow_api import AirflowApiError
 from demo.airflow_server import PROGRAMS, SandboxAirflow
+from tests.kit.processes import outlasting
 
 AddDag = Callable[[str, str], None]
 

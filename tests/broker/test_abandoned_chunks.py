@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from jobs import wait_for
-from pipelines import Bench
-from topics import fill, numbered, read_all
-from workers import producer_of
-
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
+from tests.kit.workers import producer_of
 
 
 def test_what_is_open_is_aborted_at_once(broker: SandboxBroker) -> None:

@@ -8,13 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from jobs import end_transactions
-from permissions import Grant, StrictBroker, asked_for
-from pipelines import Bench
-from redrives import dry_run, fixed, order, work
-from secure import OTHER_USER, USER
-from topics import are_held_back, fill, numbered
-from workers import abandoned
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.checkpointing.draining import look
@@ -29,6 +22,13 @@ from airflow_provider_kpipe.redriving.planning import check_redrive_topics
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
+from tests.kit.jobs import end_transactions
+from tests.kit.permissions import Grant, StrictBroker, asked_for
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run, fixed, order, work
+from tests.kit.secure import OTHER_USER, USER
+from tests.kit.topics import are_held_back, fill, numbered
+from tests.kit.workers import abandoned
 
 RECORDS = 10
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import orders_kit
 import psutil
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from topics import Sent, fill, read_all
-from workers import Working
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill, read_all
+from tests.kit.workers import Working
 
 RECORDS = 120_000
 PAYLOAD = b"x" * 1_500

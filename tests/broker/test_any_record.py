@@ -9,10 +9,6 @@ import pytest
 from fateful_kit import OUTPUTS, fate_of
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import Bench
-from redrives import dry_run, fixed, redrive
-from strange_records import LETTERS, RECORDS, at_home, whole_runs
-from topics import Seen, Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
@@ -20,6 +16,10 @@ from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_lett
 from airflow_provider_kpipe.contract.documents import OtherVersionError
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run, fixed, redrive
+from tests.kit.strange_records import LETTERS, RECORDS, at_home, whole_runs
+from tests.kit.topics import Seen, Sent, fill, read_all
 
 # Of an example that fails, the blob is for replay, and the whole of it is long.
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")

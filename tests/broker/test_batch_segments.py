@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from topics import Seen, Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Seen, Sent, committed, fill, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

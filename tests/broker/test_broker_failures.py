@@ -8,16 +8,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-import shorter_bounds
-from ends import ended
-from jobs import wait_for
-from pipelines import Bench
-from redrives import order
-from redrives import worker as redriving_worker
-from shorter_bounds import SHORTER
-from tasks import work_in_task
-from topics import committed, fill, numbered, read_all
-from workers import Working
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import KafkaSettings, pack
@@ -33,6 +23,16 @@ from kpipe_engine.redrive.ledger import Ledger
 from kpipe_engine.supervision.silence import silent_clusters
 from kpipe_engine.supervision.spark_task import claim_what_is_cut
 from kpipe_engine.writing import chunk_writer as delivery_module
+from tests.kit import shorter_bounds
+from tests.kit.ends import ended
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import order
+from tests.kit.redrives import worker as redriving_worker
+from tests.kit.shorter_bounds import SHORTER
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import committed, fill, numbered, read_all
+from tests.kit.workers import Working
 
 RECORDS = 20_000
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

@@ -9,10 +9,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from airflow.sdk.exceptions import AirflowException
 from confluent_kafka import TopicPartition
-from ends import ended
-from pipelines import Bench
-from redrives import order
-from topics import fill, numbered
 
 from airflow_provider_kpipe.checkpointing import committer
 from airflow_provider_kpipe.checkpointing.draining import look
@@ -41,6 +37,10 @@ from airflow_provider_kpipe.transactions import offset_transaction, sequence
 from airflow_provider_kpipe.transactions.left_open import end_open_transactions
 from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
 from airflow_provider_kpipe.transactions.sequence import draw_number
+from tests.kit.ends import ended
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import order
+from tests.kit.topics import fill, numbered
 
 
 @pytest.fixture

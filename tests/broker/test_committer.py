@@ -7,9 +7,6 @@ import dataclasses
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
-from jobs import wait_for
-from pipelines import Bench
-from topics import Sent, commit, commits, committed, fill, numbered
 
 from airflow_provider_kpipe.checkpointing import committer
 from airflow_provider_kpipe.checkpointing.draining import look
@@ -20,6 +17,9 @@ from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, Grou
 from airflow_provider_kpipe.kafka.positions import GroupOffset, Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, commit, commits, committed, fill, numbered
 
 
 @pytest.fixture

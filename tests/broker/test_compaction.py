@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from topics import Seen, Sent, change_topic, committed, fill, fill_in_transactions, held, read_all
 
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Seen, Sent, change_topic, committed, fill, fill_in_transactions, held, read_all
 
 ROUNDS, ABORTED = 10, 4
 AGAIN_AND_AGAIN = ("a", "b", "c", "d")

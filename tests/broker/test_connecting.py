@@ -17,10 +17,6 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from jobs import wait_for
-from pipelines import Bench
-from plans import plan_of
-from topics import fill, numbered
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract import client_log
@@ -45,6 +41,10 @@ from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
 from kpipe_engine.supervision.silence import silent_clusters
 from kpipe_engine.wiring import build_worker
 from kpipe_engine.writing.missing_replicas import reason_with_replicas
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.plans import plan_of
+from tests.kit.topics import fill, numbered
 
 CHECKOUT = Path(__file__).parents[2]
 ROOMS = {

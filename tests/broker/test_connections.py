@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import proxy
 import pytest
-from secure import SecureBroker, make_certificates
 
 from airflow_provider_kpipe.exceptions import (
     ConnectionSettingsError,
@@ -19,6 +17,8 @@ from airflow_provider_kpipe.exceptions import (
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from tests.kit import proxy
+from tests.kit.secure import SecureBroker, make_certificates
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 Connection = Callable[[SecureBroker], dict[str, str]]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from pipelines import Bench
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import Job
@@ -15,6 +13,8 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.checkpoint import Checkpoint
 from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import Seen, Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaSource
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDialect, DeadLetterFormat
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Seen, Sent, fill, numbered, read_all
 
 POISON = Sent(
     b"{broken \x00\xff", b"41", headers=[("trace", b"\x01\xff"), ("trace", None)], timestamp=1_700_000_000_000

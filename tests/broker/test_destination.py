@@ -6,10 +6,10 @@ import zlib
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill, numbered, read_all
 
 # Keys and their hashes from the tests of Kafka's own clients, as unsigned numbers.
 MURMUR2 = {

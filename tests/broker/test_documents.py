@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 import telling_kit
 from confluent_kafka import Producer, TopicPartition
-from pipelines import Bench
-from redrives import dry_run, fixed, order, redrive, work
-from topics import Sent, committed, fill, held, hold, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
 from airflow_provider_kpipe.contract.documents import DocumentError
@@ -25,6 +22,9 @@ from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
 from airflow_provider_kpipe.contract.redrive.redrive import Selection
 from airflow_provider_kpipe.redriving.selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run, fixed, order, redrive, work
+from tests.kit.topics import Sent, committed, fill, held, hold, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

@@ -6,13 +6,13 @@ import time
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import Sent, commit, fill
 
 from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, commit, fill
 
 
 @pytest.fixture

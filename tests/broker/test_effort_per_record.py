@@ -13,11 +13,11 @@ from typing import Any
 
 import orders_kit
 import pytest
-from effort import calls_per_record, instructions_per_record
-from pipelines import Bench
-from topics import fill, numbered
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.effort import calls_per_record, instructions_per_record
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered
 
 RECORDS = 3_000
 

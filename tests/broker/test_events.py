@@ -7,12 +7,12 @@ import logging
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.stop_signal import StopSignal
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill, numbered, read_all
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from topics import commit, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.offsets.limits import Committed
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import commit, fill, numbered, read_all
 
 EARLIEST = Committed("earliest")
 

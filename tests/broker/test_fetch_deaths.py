@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pipelines import Bench
-from tasks import work_in_task
-from topics import committed, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import committed, read_all
 
 GOOD = 20
 NEIGHBOURS = range(1_000, 1_100)

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from formats_kit import AVRO, JSON_SCHEMA, Order
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from pipelines import Bench
-from schema_registry import Registry, running_registry
-from topics import Seen, Sent, committed, fill, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.schema_registry import Registry, running_registry
+from tests.kit.topics import Seen, Sent, committed, fill, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

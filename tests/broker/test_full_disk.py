@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gated import SEGMENT, gated, in_the_middle
-from job_runs import job_run
-from jobs import wait_for
-from pipelines import Bench
-from shorter_bounds import shorten_bounds
-from small_disk import fill_up, make_room, small_disk
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.gated import SEGMENT, gated, in_the_middle
+from tests.kit.job_runs import job_run
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.shorter_bounds import shorten_bounds
+from tests.kit.small_disk import fill_up, make_room, small_disk
+from tests.kit.topics import committed, fill, numbered, read_all
 
 RECORDS = 40
 # A log of a megabyte or two in all.

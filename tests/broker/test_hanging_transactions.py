@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
-from pipelines import Bench
-from redrives import await_committed
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.offsets.limits import Latest
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import await_committed
+from tests.kit.topics import committed, fill, numbered, read_all
 
 
 def ids(bench: Bench) -> list[int]:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pipelines import Bench
-from redrives import dry_run
-from topics import read_all
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.exceptions import KpipeError
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run
+from tests.kit.topics import read_all
 
 LIMITS = {"receive.message.max.bytes": "3000000", "fetch.max.bytes": "2000000", "message.max.bytes": "2000000"}
 PAYLOAD = b"x" * 400_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from job_runs import job_run, without_spark
-from pipelines import Bench
-from topics import are_held_back, fill, numbered
-from workers import abandoned
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.spark.submission import Submission
+from tests.kit.job_runs import job_run, without_spark
+from tests.kit.pipelines import Bench
+from tests.kit.topics import are_held_back, fill, numbered
+from tests.kit.workers import abandoned
 
 
 @pytest.fixture

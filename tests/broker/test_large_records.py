@@ -8,10 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from tasks import work_in_task
-from topics import Seen, Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.kafka.positions import Positions
@@ -20,6 +16,10 @@ from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.client_settings import QUEUE_KBYTES
 from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK as PARTITIONS
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import Seen, Sent, fill, read_all
 
 LIMIT = 10_000_000
 LARGE = b"x" * 8_000_000

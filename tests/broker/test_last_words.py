@@ -6,8 +6,6 @@ import dataclasses
 import json
 
 import pytest
-from pipelines import Bench
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDestination
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
@@ -16,6 +14,8 @@ from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

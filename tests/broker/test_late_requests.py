@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from pipelines import Bench
-from proxy import END_TXN, PRODUCE, Connection, Proxy, broker_behind
-from topics import fill, numbered, read_all
+
+from tests.kit.pipelines import Bench
+from tests.kit.proxy import END_TXN, PRODUCE, Connection, Proxy, broker_behind
+from tests.kit.topics import fill, numbered, read_all
 
 RECORDS = 12_000
 CHUNK = 2_000

@@ -7,9 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from letters import LETTER
-from pipelines import Bench
-from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe import KafkaDeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import FirstFault, bounded
@@ -18,6 +15,9 @@ from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope
 from airflow_provider_kpipe.contract.faults.fault import FailedTry
 from airflow_provider_kpipe.planning.letter_room import STORY_BYTES, check_letter_room, letter_bytes
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.letters import LETTER
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill, read_all
 
 LARGEST = 2_000_000
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from gated import SEGMENT, gated, in_the_middle
-from pipelines import Bench
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.gated import SEGMENT, gated, in_the_middle
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, numbered, read_all
 
 RECORDS, GATE, GONE = 200, 15, 120
 

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 import telling_kit
-from pipelines import Bench
-from topics import committed, fill, held, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.faults.causes import Cause
@@ -31,6 +29,8 @@ from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, held, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

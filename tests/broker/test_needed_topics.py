@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pipelines import Bench
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaSource, PartitionScaling
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive, Selection, ledger_topic_of
@@ -13,6 +12,7 @@ from airflow_provider_kpipe.exceptions import UnknownTopicError
 from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
 from airflow_provider_kpipe.redriving.planning import check_redrive_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
 
 
 def test_all_that_are_missing_are_named_at_once_with_what_they_are_for(broker: SandboxBroker) -> None:

@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from ends import ended
-from pipelines import Bench
-from topics import fill, numbered
 
 from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
@@ -18,6 +15,9 @@ from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.planning.truncation import truncated
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
+from tests.kit.ends import ended
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered
 
 
 @pytest.fixture

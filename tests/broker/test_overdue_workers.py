@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from redrives import fixed, ids, order, redrive
-from tasks import work_in_task
-from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import fixed, ids, order, redrive
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import Sent, fill, read_all
 
 AN_HOUR = 3_600.0
 WorkUntilLate = Callable[..., tuple[list[dict[str, Any]], str]]

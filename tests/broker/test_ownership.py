@@ -10,15 +10,15 @@ from typing import Any
 import orders_kit
 import pytest
 from confluent_kafka.admin import AdminClient
-from jobs import wait_for
-from pipelines import Bench
-from topics import commit, committed, fill, numbered, read_all
-from workers import Working
 
 from airflow_provider_kpipe.contract.kafka_names import sequence_group_of
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import commit, committed, fill, numbered, read_all
+from tests.kit.workers import Working
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import Seen, Sent, committed, fill, fill_in_transactions, numbered, read_all
 
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.assignment.worker_position import WorkerPosition
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Seen, Sent, committed, fill, fill_in_transactions, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

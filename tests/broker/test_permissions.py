@@ -18,18 +18,18 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from gated import SEGMENT, gated, in_the_middle
-from guarded import guarded_broker
-from jobs import wait_for
-from pipelines import Bench
-from redrives import order, redrive, work
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.permissions import REMEDY
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.assignment import claiming as ownership
+from tests.kit.gated import SEGMENT, gated, in_the_middle
+from tests.kit.guarded import guarded_broker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import order, redrive, work
+from tests.kit.topics import fill, numbered, read_all
 
 # All of the topic but the batch that is read next stays on the broker.
 FEW = {"queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "200"}

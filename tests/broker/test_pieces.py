@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from tasks import work_in_task
-from topics import commit, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.job import pack
@@ -28,6 +25,9 @@ from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.assignment import claiming as ownership
 from kpipe_engine.supervision.spark_task import claim_what_is_cut
+from tests.kit.pipelines import Bench
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import commit, committed, fill, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
-from job_runs import job_run, without_spark
-from pipelines import Bench
-from topics import committed, fill, numbered
 
 from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -19,6 +16,9 @@ from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.planning.plan_check import check_in_log
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.job_runs import job_run, without_spark
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, numbered
 
 
 @pytest.fixture(scope="module")

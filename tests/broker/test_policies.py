@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from strange_headers import write_header_name
-from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDeadLetter, PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.pipelines import Bench
+from tests.kit.strange_headers import write_header_name
+from tests.kit.topics import Sent, committed, fill, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import Sent, commit, fill, fill_in_transactions, numbered
 
 from airflow_provider_kpipe import KafkaDestination
 from airflow_provider_kpipe.contract.offsets.limits import At, Explicit
@@ -19,6 +17,8 @@ from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
 from airflow_provider_kpipe.redriving.planning import check_redrive_topics
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, commit, fill, fill_in_transactions, numbered
 
 
 def test_an_unknown_topic_is_named(broker: SandboxBroker) -> None:

@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from letters import LETTER
-from pipelines import Bench
-from postgresql import Cluster, DatabaseError, postgresql
-from redrives import dry_run
-from topics import Sent, fill
 
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_raw
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.task_runtime.plan_xcom import push
+from tests.kit.letters import LETTER
+from tests.kit.pipelines import Bench
+from tests.kit.postgresql import Cluster, DatabaseError, postgresql
+from tests.kit.redrives import dry_run
+from tests.kit.topics import Sent, fill
 
 STRANGE = "\x00\x1b[31m\u202e"
 

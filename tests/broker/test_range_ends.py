@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from pipelines import Bench
-from topics import fill_in_transactions, numbered, read_all
 
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill_in_transactions, numbered, read_all
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from letters import BYTES, HEADERS
-from pipelines import Bench
-from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.letters import BYTES, HEADERS
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill, numbered, read_all
 
 
 def test_what_segments_count_is_in_the_checkpoint_exactly(broker: SandboxBroker) -> None:

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from gated import SEGMENT, gated, in_the_middle
-from pipelines import Bench
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.checkpointing.draining import look
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
@@ -19,6 +16,9 @@ from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.assignment import last_words
 from kpipe_engine.reading import planned_topic
+from tests.kit.gated import SEGMENT, gated, in_the_middle
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, numbered, read_all
 
 RECORDS, NEW = 60, 1_000
 FEW = {"queued.min.messages": "1", "queued.max.messages.kbytes": "1", "fetch.message.max.bytes": "200"}

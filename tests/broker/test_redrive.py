@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from redrives import dry_run, fixed, ids, letters, order, redrive, work, worker
-from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
@@ -23,6 +20,9 @@ from airflow_provider_kpipe.redriving.preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.redrive.ledger import Ledger
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run, fixed, ids, letters, order, redrive, work, worker
+from tests.kit.topics import Sent, committed, fill, numbered, read_all
 
 ODD = [1, 3, 5, 7, 9]
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")

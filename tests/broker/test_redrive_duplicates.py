@@ -8,10 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from letters import LETTER
-from pipelines import Bench
-from redrives import await_committed, dry_run, fixed, letters, order, redrive, work, worker
-from topics import Sent, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_raw
@@ -21,6 +17,10 @@ from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget, ledger_topic_of
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.reading.chunk import Chunk
+from tests.kit.letters import LETTER
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import await_committed, dry_run, fixed, letters, order, redrive, work, worker
+from tests.kit.topics import Sent, fill, numbered, read_all
 
 TARGETS: tuple[RedriveTarget, ...] = ("source", "output")
 ODD = list(range(1, 40, 2))

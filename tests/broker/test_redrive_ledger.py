@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
-from topics import Sent, fill
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
@@ -16,6 +15,7 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from tests.kit.topics import Sent, fill
 
 MakeTopic = Callable[..., str]
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from jobs import wait_for
-from pipelines import Bench
-from redrives import order, redrive
-from topics import Sent, change_topic, fill, read_all
 
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveError
 from airflow_provider_kpipe.redriving import retention as redrive_retention
 from airflow_provider_kpipe.redriving.retention import check_redrive_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import order, redrive
+from tests.kit.topics import Sent, change_topic, fill, read_all
 
 HOUR = 3_600_000
 KEEPS_A_DAY = {"retention.ms": str(24 * HOUR)}

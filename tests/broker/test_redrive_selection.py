@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from redrives import order
-from topics import Sent, fill, numbered
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveError
 from airflow_provider_kpipe.redriving.selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import order
+from tests.kit.topics import Sent, fill, numbered
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ import time
 from dataclasses import replace
 
 import pytest
-from pipelines import Bench
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaDeadLetter, KafkaDestination
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
 
 RECORDS = 200
 A_DAY_MS = 86_400_000

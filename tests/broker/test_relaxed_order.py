@@ -6,12 +6,12 @@ import json
 
 import pytest
 import waiting_kit
-from pipelines import Bench
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling, RetryPolicy
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 both_deliveries = pytest.mark.parametrize("delivery", DELIVERIES)

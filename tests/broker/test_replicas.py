@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from gated import SEGMENT, gated, stored_of
-from jobs import wait_for
-from pipelines import Bench
-from replicas import COORDINATORS, FIRST, SECOND, await_brokers, await_in_sync, create, let_lead, two_brokers
-from shorter_bounds import shorten_bounds
-from topics import committed, fill, numbered, read_all
-from workers import Working, session_of
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
+from tests.kit.gated import SEGMENT, gated, stored_of
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.replicas import COORDINATORS, FIRST, SECOND, await_brokers, await_in_sync, create, let_lead, two_brokers
+from tests.kit.shorter_bounds import shorten_bounds
+from tests.kit.topics import committed, fill, numbered, read_all
+from tests.kit.workers import Working, session_of
 
 RECORDS, STORED, HELD = 40, 10, 15
 # The client itself goes on for as long as a transaction lasts.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pipelines import Bench
-from topics import commit, fill, numbered, read_all
-
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import commit, fill, numbered, read_all
 
 
 def test_a_reset_to_where_the_group_began_is_a_wish_to_read_again(broker: SandboxBroker) -> None:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from topics import Sent, fill
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
@@ -17,6 +15,8 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.planning.retention import check_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill
 
 HOUR = 3_600_000
 KEEPS_A_DAY = {"retention.ms": str(24 * HOUR)}

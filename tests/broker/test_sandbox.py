@@ -13,7 +13,6 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from processes import outlasting
 
 from airflow_provider_kpipe.sandbox import (
     SandboxBroker,
@@ -25,6 +24,7 @@ from airflow_provider_kpipe.sandbox import (
 from airflow_provider_kpipe.sandbox.jars import kafka_jars
 from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sandbox.tools import TOOLS
+from tests.kit.processes import outlasting
 
 MakeTopic = Callable[..., str]
 

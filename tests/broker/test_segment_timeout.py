@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipelines import Bench
-from tasks import work_in_task
-from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import Sent, fill, read_all
 
 RECORDS, CULPRIT = 60, 41
 # Enough to import and to open what does so at once, on a machine that is busy.

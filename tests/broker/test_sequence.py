@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from pipelines import Bench
-
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.transactions.sequence import draw_number
+from tests.kit.pipelines import Bench
 
 
 def test_each_number_is_higher_than_all_before_it(broker: SandboxBroker) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import slow_kit
 from confluent_kafka import KafkaError, KafkaException
-from jobs import wait_for
-from pipelines import Bench
-from topics import are_held_back, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import chunk_filler
 from kpipe_engine.writing import chunk_writer as delivery
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import are_held_back, fill, numbered, read_all
 
 RECORDS = 12
 TRANSACTION_SECONDS = 2

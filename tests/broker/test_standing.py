@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
-from jobs import wait_for
-from pipelines import Bench
-from topics import Sent, commit, committed, fill, fill_in_transactions, held, hold, numbered, read_all
 
 from airflow_provider_kpipe import KafkaDestination, PartitionScaling
 from airflow_provider_kpipe.checkpointing import committer
@@ -27,6 +24,9 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics, kafka_consumer_groups
 from airflow_provider_kpipe.transactions.offset_transaction import OffsetTransaction
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, commit, committed, fill, fill_in_transactions, held, hold, numbered, read_all
 
 LATEST = Committed("latest")
 

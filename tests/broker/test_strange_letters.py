@@ -9,15 +9,15 @@ from itertools import count, product
 from typing import Any
 
 import pytest
-from letters import LETTER
-from pipelines import Bench
-from redrives import dry_run, fixed, letters, redrive
-from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT, LARGEST_PARTITION, DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import DeadLetterMessage, write_envelope, write_raw
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.letters import LETTER
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run, fixed, letters, redrive
+from tests.kit.topics import Sent, fill, read_all
 
 DIGITS = b"9" * 4_300
 STRANGE: dict[str, bytes] = {

@@ -9,15 +9,15 @@ import signal
 from pathlib import Path
 
 import pytest
-from pipelines import Bench
-from tasks import work_in_task
-from topics import Seen, Sent, committed, fill, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.tasks import work_in_task
+from tests.kit.topics import Seen, Sent, committed, fill, read_all
 
 RECORDS, PARTITIONS = 4_000, 4
 # In the second of its partition's reads.

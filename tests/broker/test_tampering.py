@@ -7,12 +7,12 @@ import json
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import committed, fill, held, hold, numbered, read_all
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, held, hold, numbered, read_all
 
 RECORDS, STORED = 60, 20
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from topics import Sent, change_topic, fill, read_all
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, change_topic, fill, read_all
 
 ANY = str(2**62)
 TAKES_ALL = {"message.timestamp.after.max.ms": ANY, "message.timestamp.before.max.ms": ANY}

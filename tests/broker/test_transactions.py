@@ -7,9 +7,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from pipelines import Bench
-from topics import are_held_back, fill, numbered, read_all
-from workers import abandoned, store_offsets
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.checkpointing.committer import publish
@@ -21,6 +18,9 @@ from airflow_provider_kpipe.transactions import left_open as transactions
 from airflow_provider_kpipe.transactions.left_open import end_open_transactions, end_what_is_left_open
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import are_held_back, fill, numbered, read_all
+from tests.kit.workers import abandoned, store_offsets
 
 
 def test_an_open_transaction_is_ended(broker: SandboxBroker) -> None:

@@ -7,14 +7,14 @@ from typing import Any
 
 import faulty_kit
 import pytest
-from pipelines import Bench
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling, RetryPolicy
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.stop_signal import StopSignal
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
 
 both_deliveries = pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from pipelines import Bench
-from redrives import dry_run, fixed, redrive
-from strange_headers import write_header_name
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import dry_run, fixed, redrive
+from tests.kit.strange_headers import write_header_name
+from tests.kit.topics import fill, numbered, read_all
 
 SEGMENTS = {
     "copy": [],

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from documents import GOLDEN
-from pipelines import Bench
-from topics import committed, fill, held, hold, numbered, read_all
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.documents import GOLDEN
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, held, hold, numbered, read_all
 
 BEFORE = "0.1.0"
 RECORDS, COMMITTED, STORED = 60, 20, 40

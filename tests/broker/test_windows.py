@@ -7,12 +7,12 @@ import time
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
-from pipelines import Bench
-from topics import Sent, fill
 
 from airflow_provider_kpipe.contract.offsets.limits import At, Earliest, Latest
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, fill
 
 HOUR = 3_600_000
 NOON = 1_769_860_800_000

@@ -10,10 +10,6 @@ from typing import Any
 
 import orders_kit
 import pytest
-from jobs import wait_for
-from pipelines import Bench
-from topics import committed, fill, numbered, read_all
-from workers import Working
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
@@ -22,6 +18,10 @@ from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from kpipe_engine import stop_signal as yielding
 from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed, fill, numbered, read_all
+from tests.kit.workers import Working
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
 MODES: tuple[RebalanceMode, ...] = ("drain_and_yield", "stop_accepting_new_work_and_yield")

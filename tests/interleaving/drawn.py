@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from interleaving_kit import outputs_of
-from pipelines import Bench
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.pipeline.scaling import RebalanceMode
+from tests.kit.pipelines import Bench
 from tests.promises.model import Model
 
 RELAXED = "relax_ordering_within_partition"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from workers import producer_of, session_of
-
 from airflow_provider_kpipe.contract.job import Job
 from kpipe_engine.partition_worker import PartitionWorker
 from kpipe_engine.stop_signal import StopSignal
+from tests.kit.workers import producer_of, session_of
 
 Rank = tuple[int, int]
 """The numbers of a plan and an attempt: those of later ones are higher."""

@@ -15,7 +15,8 @@ from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.planning import facts
 from kpipe_engine.assignment import claiming as ownership
-from kpipe_engine.assignment.claiming import Claims, Positions
+from kpipe_engine.assignment.claiming import Claims
+from kpipe_engine.assignment.progress_store import Entries
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.chunk_retry import ChunkRetry
 from kpipe_engine.redrive.ledger import Ledger
@@ -59,7 +60,15 @@ def spans_that_are_done_are_read(patch: pytest.MonkeyPatch) -> None:
 
 
 def nobody_looks_after_a_failure(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ChunkRetry, "go_back", lambda self: self._source.forget())
+    rewind = ChunkRetry.rewind
+
+    def rewind_at_first(self: ChunkRetry, states: Any) -> Any:
+        if self._assignment.unclaimed:
+            return rewind(self, states)
+        self._range_reader.forget()
+        return []
+
+    patch.setattr(ChunkRetry, "rewind", rewind_at_first)
 
 
 def counts_of_a_run_before_are_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -89,10 +98,10 @@ def nobody_waits_for_acknowledgements(patch: pytest.MonkeyPatch) -> None:
 def at_least_once_stores_before_it_waits(patch: pytest.MonkeyPatch) -> None:
     store = AtLeastOnceWriter.store
 
-    def store_first(self: AtLeastOnceWriter, positions: Positions) -> None:
-        wait = self.acks.wait
-        patch.setattr(self.acks, "wait", lambda: None)
-        store(self, positions)
+    def store_first(self: AtLeastOnceWriter, entries: Entries) -> None:
+        wait = self._session.wait
+        patch.setattr(self._session, "wait", lambda: None)
+        store(self, entries)
         wait()
 
     patch.setattr(AtLeastOnceWriter, "store", store_first)

@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import topics
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
-from pipelines import Bench, earlier
-from topics import Sent
-from workers import producer_of, run_one_chunk
 
 from airflow_provider_kpipe.checkpointing.committer import publish
 from airflow_provider_kpipe.contract.job import Job
@@ -32,6 +28,10 @@ from kpipe_engine.errors import PartitionHaltedError, reason_of
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 from tests.interleaving.hand import Hand, Killed, Taken
+from tests.kit import topics
+from tests.kit.pipelines import Bench, earlier
+from tests.kit.topics import Sent
+from tests.kit.workers import producer_of, run_one_chunk
 from tests.promises.model import Found, Kind, Model, Run, Told
 from tests.promises.properties import DOUBLED, REFUSED
 

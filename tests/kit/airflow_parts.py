@@ -8,13 +8,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from jobs import wait_for
-from processes import outlasting
 
 from demo import airflow_server
 from demo.airflow_server import PROGRAMS, SandboxAirflow
 from demo.airflow_settings import Connection
 from demo.supervisor import Programs
+from tests.kit.jobs import wait_for
+from tests.kit.processes import outlasting
 
 START_SECONDS = 120.0
 MORTAL = ("scheduler", "triggerer")

@@ -1,6 +1,6 @@
 """One of each document that outlives its version, with something in every field.
 
-`PYTHONPATH=.:tests/kit python tests/kit/documents.py` writes the files in `tests/golden/` that belong to the version in
+`python -m tests.kit.documents` writes the files in `tests/golden/` that belong to the version in
 the checkout.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-
-from letters import LETTER
 
 from airflow_provider_kpipe import (
     KafkaDeadLetter,
@@ -43,6 +41,7 @@ from airflow_provider_kpipe.contract.progress.stop_request import StopRequest
 from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, SourceRecord
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive, RedriveOrder, Selection
 from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult, Sample
+from tests.kit.letters import LETTER
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

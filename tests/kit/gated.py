@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobs import wait_for
-from pipelines import Bench
-from topics import Sent, committed
-from workers import Working
-
 from airflow_provider_kpipe.contract.kafka_names import progress_group_of
 from airflow_provider_kpipe.contract.plan import Plan
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, committed
+from tests.kit.workers import Working
 
 SEGMENT = "waiting_kit:held_up"
 

@@ -6,12 +6,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
+from tests.kit.plans import plan_of
 
 
 @pytest.fixture(autouse=True)

@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from pipelines import Bench
-
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.running.job_run import JobRun
 from airflow_provider_kpipe.spark.submission import Submission
+from tests.kit.pipelines import Bench
 
 
 @contextmanager

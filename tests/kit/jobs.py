@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import IO
 
 import psutil
-from pipelines import Bench
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.transactions.left_open import end_what_is_left_open
+from tests.kit.pipelines import Bench
 
-KIT = Path(__file__).parent
+SEGMENTS = Path(__file__).parents[1] / "segments"
+"""Modules that tests ship to executors."""
 # A job that is not through by then never will be.
 JOB_SECONDS = 300.0
 
@@ -62,7 +63,7 @@ def running_job(
         "registry": dict(bench.registry),
         "spark_conf": dict(spark_conf or {}),
     }
-    command = [sys.executable, str(KIT / "submit.py")]
+    command = [sys.executable, str(Path(__file__).with_name("submit.py"))]
     surroundings = {
         **os.environ,
         **environment,

@@ -18,8 +18,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from docs_kit import OPERATIONS
-from jobs import wait_for
-from secure import SecureBroker
+
+from tests.kit.jobs import wait_for
+from tests.kit.secure import SecureBroker
 
 PAGE = OPERATIONS / "permissions.md"
 _KINDS = {

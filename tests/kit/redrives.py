@@ -7,10 +7,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
-from jobs import wait_for
-from pipelines import Bench
-from topics import read_all
-
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.contract.job import Job
@@ -29,6 +25,9 @@ from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
 from airflow_provider_kpipe.redriving.planning import make_redrive_plan
 from airflow_provider_kpipe.redriving.preview import preview
 from kpipe_engine.partition_worker import PartitionWorker
+from tests.kit.jobs import wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import read_all
 
 
 def order(

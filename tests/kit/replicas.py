@@ -10,12 +10,12 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from jobs import wait_for
-from wire import make_leaders
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from airflow_provider_kpipe.sandbox.broker import free_ports
+from airflow_provider_kpipe.sandbox.ports import free_ports
 from airflow_provider_kpipe.sandbox.storage import read_cluster_id
+from tests.kit.jobs import wait_for
+from tests.kit.wire import make_leaders
 
 FIRST, SECOND = 1, 2
 COORDINATORS = ("__consumer_offsets", "__transaction_state")

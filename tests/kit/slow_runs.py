@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import psutil
-from pipelines import Bench
-from topics import committed
+
+from tests.kit.pipelines import Bench
+from tests.kit.topics import committed
 
 # Slowly, these take longer than any test looks at them.
 RECORDS = 6_000

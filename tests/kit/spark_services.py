@@ -16,10 +16,10 @@ from pathlib import Path
 
 import psutil
 import yaml
-from processes import outlasting
 
 from airflow_provider_kpipe import die_with_parent
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from tests.kit.processes import outlasting
 
 DOCKER = Path(__file__).parents[2] / "docker"
 START_SECONDS = 60.0

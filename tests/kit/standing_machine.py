@@ -13,8 +13,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
-from plans import plan_of
-from standing_model import LIVE, Asked, Checkpoint, Group, Log, Topic, Worker, is_further
 
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
 from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
@@ -30,6 +28,8 @@ from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.planning import make_plan as planning
 from airflow_provider_kpipe.planning import truncation
 from airflow_provider_kpipe.planning.ranges import Snapshot, Wishes, plan_ranges
+from tests.kit.plans import plan_of
+from tests.kit.standing_model import LIVE, Asked, Checkpoint, Group, Log, Topic, Worker, is_further
 
 MEDDLING = ("delete_the_group", "forget_progress", "delete_records", "recreate_the_topic")
 MOST_PARTITIONS = 2

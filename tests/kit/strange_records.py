@@ -10,12 +10,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from letters import LETTER, STRANGE_BYTES, STRANGE_JSON, STRANGE_NAMES, letters, strange_messages
-from topics import Sent
 
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter, write_envelope
 from airflow_provider_kpipe.contract.documents import OtherVersionError
+from tests.kit.letters import LETTER, STRANGE_BYTES, STRANGE_JSON, STRANGE_NAMES, letters, strange_messages
+from tests.kit.topics import Sent
 
 HOME = "HOME"
 """Stands in a letter for the source topic, whose name no strategy knows."""

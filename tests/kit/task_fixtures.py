@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import (
@@ -17,6 +16,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaSource,
 )
 from airflow_provider_kpipe.contract.plan import Plan
+from tests.kit.plans import plan_of
 
 
 class TaskInstance:

@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines import Bench
-
 from airflow_provider_kpipe.contract.job import Job, pack, unpack
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.supervision.spark_task import run_task
 from kpipe_engine.supervision.task_layout import Task
+from tests.kit.pipelines import Bench
 
 A_DAY_SECONDS = 86_400.0
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
-from jobs import wait_for
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.kafka.topic_limits import topic_settings
 from kpipe_engine.reading.held_offsets import held_offsets
+from tests.kit.jobs import wait_for
 
 
 @dataclass(frozen=True)

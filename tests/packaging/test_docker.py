@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from spark_services import spark_services
+
+from tests.kit.spark_services import spark_services
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKERFILE = CHECKOUT / "docker" / "Dockerfile"

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PATH = [str(ROOT), str(ROOT / "spark_jobs"), str(ROOT / "tests" / "kit")]
+PATH = [str(ROOT), str(ROOT / "spark_jobs"), str(ROOT / "tests" / "segments")]
 
 
 def environment() -> dict[str, str]:

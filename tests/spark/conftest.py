@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from jobs import KIT
-from pipelines import Bench
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.spark.application import write_engine_archive
 from bench.contestants.kpipe import WarmSpark
+from tests.kit.jobs import SEGMENTS
+from tests.kit.pipelines import Bench
 
 SLOTS = 4
 
@@ -20,7 +20,7 @@ SLOTS = 4
 def run_warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Bench, Plan], str]]:
     """Runs a plan on four slots, and returns what the log says about it."""
     folder = tmp_path_factory.mktemp("warm-spark")
-    log, kits = folder / "log", [str(KIT / name) for name in ("orders_kit.py", "waiting_kit.py")]
+    log, kits = folder / "log", [str(SEGMENTS / name) for name in ("orders_kit.py", "waiting_kit.py")]
     archive = write_engine_archive(folder / "engine.zip")
 
     with closing(WarmSpark(folder, archive, log, f"local[{SLOTS}]", kits)) as spark:

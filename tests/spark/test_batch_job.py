@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from jobs import run_job
-from pipelines import Bench
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import run_job
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
 
 
 def test_batch_segments_run_from_the_shipped_archive(

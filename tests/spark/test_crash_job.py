@@ -7,13 +7,13 @@ import signal
 from dataclasses import replace
 
 import pytest
-from jobs import partition_workers, run_job, running_job, wait_for
-from pipelines import Bench
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import partition_workers, run_job, running_job, wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import fill, numbered, read_all
 
 RECORDS, PARTITIONS = 6_000, 4
 FATES = {1_001: "segfault", 3_002: "exit", 4_003: "eat"}

@@ -9,13 +9,13 @@ from pathlib import Path
 import psutil
 import pytest
 from formats_kit import AVRO
-from jobs import descendants, python_workers, running_job, wait_for
-from leaks import reveals
-from pipelines import Bench
-from schema_registry import running_registry
-from topics import Sent, fill, read_all
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import descendants, python_workers, running_job, wait_for
+from tests.kit.leaks import reveals
+from tests.kit.pipelines import Bench
+from tests.kit.schema_registry import running_registry
+from tests.kit.topics import Sent, fill, read_all
 
 
 def test_ready_made_segments_reach_their_registry_and_their_password_shows_nowhere(

@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jobs import descendants, driver_jvm, end_transactions, python_workers, run_job, running_job, wait_for
-from pipelines import Bench
-from processes import outlasting
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import descendants, driver_jvm, end_transactions, python_workers, run_job, running_job, wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.processes import outlasting
+from tests.kit.topics import committed, fill, numbered, read_all
 
 PARTITIONS = 4
 

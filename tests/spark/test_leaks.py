@@ -14,11 +14,6 @@ from typing import Any
 
 import psutil
 import pytest
-from jobs import descendants, python_workers, running_job, wait_for
-from leaks import files_that_reveal, reveals
-from pipelines import Bench
-from plans import plan_of
-from topics import fill, numbered
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.job import Job, pack
@@ -28,6 +23,11 @@ from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from tests.kit.jobs import descendants, python_workers, running_job, wait_for
+from tests.kit.leaks import files_that_reveal, reveals
+from tests.kit.pipelines import Bench
+from tests.kit.plans import plan_of
+from tests.kit.topics import fill, numbered
 
 HUSH = "hush-hush"
 

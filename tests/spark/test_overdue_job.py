@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import time
 
-from jobs import descendants, python_workers, running_job, wait_for
-from pipelines import Bench
-from processes import is_alive
-from topics import fill, numbered
-
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import descendants, python_workers, running_job, wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.processes import is_alive
+from tests.kit.topics import fill, numbered
 
 GRACE = 1.0
 # Longer than a job takes to begin, on a busy machine too.

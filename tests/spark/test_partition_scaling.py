@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobs import running_job, wait_for
-from pipelines import Bench
-from topics import Sent, committed, fill, numbered, read_all
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
@@ -23,6 +20,9 @@ from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.running.stop_requests import request_stop
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from airflow_provider_kpipe.spark.application import spark_jobs_folder
+from tests.kit.jobs import running_job, wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.topics import Sent, committed, fill, numbered, read_all
 
 RunWarm = Callable[[Bench, Plan], str]
 

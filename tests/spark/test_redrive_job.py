@@ -7,16 +7,16 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from jobs import driver_jvm, end_transactions, python_workers, running_job, wait_for
-from pipelines import Bench
-from redrives import order, redrive, work
-from topics import fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import driver_jvm, end_transactions, python_workers, running_job, wait_for
+from tests.kit.pipelines import Bench
+from tests.kit.redrives import order, redrive, work
+from tests.kit.topics import fill, numbered, read_all
 
 LETTERS = 10_000
 PARTITIONS = 4

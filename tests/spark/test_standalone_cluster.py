@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jobs import run_job
-from pipelines import Bench
-from spark_services import SparkServices, spark_services
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import run_job
+from tests.kit.pipelines import Bench
+from tests.kit.spark_services import SparkServices, spark_services
+from tests.kit.topics import committed, fill, numbered, read_all
 
 PARTITIONS = 3
 EACH = 100

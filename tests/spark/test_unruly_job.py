@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jobs import end_transactions, running_job
-from pipelines import Bench
-from small_disk import fill_up, small_disk
-from topics import committed, fill, numbered, read_all
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.sandbox import SandboxBroker
+from tests.kit.jobs import end_transactions, running_job
+from tests.kit.pipelines import Bench
+from tests.kit.small_disk import fill_up, small_disk
+from tests.kit.topics import committed, fill, numbered, read_all
 
 
 def test_segments_that_print_and_close_what_they_print_to_disturb_nobody(

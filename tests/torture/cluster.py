@@ -13,9 +13,9 @@ from typing import Any, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from wire import make_leaders
 
 from airflow_provider_kpipe.sandbox.ports import free_ports
+from tests.kit.wire import make_leaders
 from tests.torture.node import Node
 from tests.torture.proxy import Proxy, ProxyThread
 

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import psutil
-from jobs import driver_jvm, partition_workers, python_workers
 
+from tests.kit.jobs import driver_jvm, partition_workers, python_workers
 from tests.torture.cluster import Cluster
 from tests.torture.history import History
 from tests.torture.nursery import Nursery, signal_to

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import topics
 from confluent_kafka import TopicPartition
-from topics import Sent
 
 from airflow_provider_kpipe.sandbox import SandboxBroker
 from tests.conftest import MakeTopic
+from tests.kit import topics
+from tests.kit.topics import Sent
 from tests.torture.checker.dump import Ends, aborted_file, committed_file, digest_of, read_cluster_file, read_rows
 from tests.torture.checker.reading import read_cluster
 

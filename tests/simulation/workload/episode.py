@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-import pipelines
-
+from tests.kit import pipelines
 from tests.promises.comparison import check
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.scheduler import Task

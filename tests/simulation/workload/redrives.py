@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from pipelines import earlier
-
 from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import COUNTERS, Redrive, Selection, ledger_topic_of, redriving
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
 from airflow_provider_kpipe.redriving.planning import make_redrive_plan
+from tests.kit.pipelines import earlier
 from tests.simulation.workload.runs import DagRun
 from tests.simulation.workload.world import NAME, Order, World
 

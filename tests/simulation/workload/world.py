@@ -9,7 +9,6 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 from interleaving_kit import outputs_of
-from pipelines import Bench
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource, PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline as Pipeline
@@ -18,6 +17,7 @@ from airflow_provider_kpipe.contract.redrive.redrive import Redrive
 from airflow_provider_kpipe.exceptions import KpipeError, StalePlanError
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.stop_signal import StopSignal
+from tests.kit.pipelines import Bench
 from tests.promises.model import Model, Place, Run
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.kafka.groups import Held

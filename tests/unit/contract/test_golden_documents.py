@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import DOCUMENTS, GOLDEN, name_of, written
 from hypothesis import given
 from hypothesis import strategies as st
 
 import airflow_provider_kpipe
 from airflow_provider_kpipe import __version__
 from airflow_provider_kpipe.contract.documents import Document, DocumentError
+from tests.kit.documents import DOCUMENTS, GOLDEN, name_of, written
 
 CONTRACT = Path(airflow_provider_kpipe.__file__).parent / "contract"
 FILES = sorted(GOLDEN.glob("*/*.json"))
@@ -51,7 +51,7 @@ def test_something_is_in_every_field(made: Document) -> None:
 def test_a_document_is_written_as_its_golden_file_has_it(made: Document) -> None:
     """For one that is meant to change, "How documents change" in docs/architecture.md says how."""
     golden = json.loads((GOLDEN / __version__ / name_of(made)).read_text())
-    assert written(made) == golden, "write it again with: PYTHONPATH=.:tests/kit python tests/kit/documents.py"
+    assert written(made) == golden, "write it again with: python -m tests.kit.documents"
 
 
 @every_document

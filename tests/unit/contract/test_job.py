@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.job import DRIVER_GRACES, TASK_GRACES, Job, KafkaSettings, pack, unpack
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
+from tests.kit.plans import plan_of
 
 SETTINGS = st.dictionaries(st.text(), st.text(), max_size=4)
 

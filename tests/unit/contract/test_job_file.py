@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings, unpack
 from airflow_provider_kpipe.contract.job_file import take_job, write_job, write_private
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
+from tests.kit.plans import plan_of
 
 JOB = Job(KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out")), plan_of(PartitionRange(0, 0, 9, 0)))
 KAFKA = KafkaSettings({"sasl.password": "hush"}, {})

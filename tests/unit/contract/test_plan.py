@@ -8,10 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from effort import Counted, calls_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -20,6 +18,8 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.running.progress_log import table
 from kpipe_engine.supervision.task_layout import assign_tasks
+from tests.kit.effort import Counted, calls_of
+from tests.kit.plans import plan_of
 
 OFFSETS = st.integers(0, 2**62)
 

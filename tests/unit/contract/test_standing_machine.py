@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import settings
-from standing_machine import Partitions
-from standing_model import LIVE, Checkpoint, Worker
 
 from airflow_provider_kpipe.contract.plan import Plan
+from tests.kit.standing_machine import Partitions
+from tests.kit.standing_model import LIVE, Checkpoint, Worker
 
 TestPartitions = Partitions.TestCase
 TestPartitions.settings = settings(max_examples=500, stateful_step_count=40, deadline=None)

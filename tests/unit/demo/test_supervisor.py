@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import outlasting
 
 from demo.supervisor import Programs
+from tests.kit.processes import outlasting
 
 # A grandchild in a session of its own that does not care for SIGTERM, and whose parent is gone.
 STUBBORN = """

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import TopicPartition
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -15,6 +14,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestinatio
 from airflow_provider_kpipe.contract.progress.stop_request import StopRequest
 from kpipe_engine import stop_signal as yielding
 from kpipe_engine.stop_signal import KafkaStopSignal, StopSignal
+from tests.kit.plans import plan_of
 
 NEWER = StopRequest(3, "").to_text().replace('"schema_version":1', '"schema_version":99')
 

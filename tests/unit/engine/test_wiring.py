@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -23,6 +22,7 @@ from kpipe_engine.processing.sequential import SequentialProcessor
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import Processors
 from kpipe_engine.writing.destination import Destination
+from tests.kit.plans import plan_of
 
 
 @pytest.fixture

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryError
 from formats_kit import AVRO, ReadProtobuf, WriteAnything, WriteAvro, WriteJsonSchema
-from schema_registry import Registry, running_registry
 
 from airflow_provider_kpipe.formats import avro, json_schema
 from airflow_provider_kpipe.formats.registry import TIMEOUT_SECONDS, Reader, Writer, client_settings
 from airflow_provider_kpipe.segments import SegmentContext, StopPartitionError
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.processing.segment_chain import SegmentChain
+from tests.kit.schema_registry import Registry, running_registry
 
 MakeRecord = Callable[..., Any]
 Opened = Callable[[type, SegmentContext], Any]

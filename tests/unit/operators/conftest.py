@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from task_fixtures import context, pipeline, plan
+from tests.kit.task_fixtures import context, pipeline, plan
 
 __all__ = ["context", "pipeline", "plan"]

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from task_state import TaskState
 
 from airflow_provider_kpipe.contract.faults.causes import Cause
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, KafkaDestination, KafkaPipeline, KafkaSource
@@ -24,6 +23,7 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
 from airflow_provider_kpipe.operators import checkpoint as module
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
+from tests.kit.task_state import TaskState
 
 MakePlan = Callable[..., Plan]
 Answer = Callable[[Any], None]

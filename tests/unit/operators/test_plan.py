@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException
-from task_state import TaskState
 
 from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, PipelineError
@@ -18,6 +17,7 @@ from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, 
 from airflow_provider_kpipe.operators import plan as module
 from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator
 from airflow_provider_kpipe.planning.ranges import Wishes
+from tests.kit.task_state import TaskState
 
 MakePlan = Callable[..., Plan]
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
-from task_state import TaskState
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.limits import Earliest, Latest
@@ -26,6 +25,7 @@ from airflow_provider_kpipe.operators import spark_job as job_operator
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
 from airflow_provider_kpipe.running.attempts import Attempt
+from tests.kit.task_state import TaskState
 
 MakePlan = Callable[..., Plan]
 OF_REDRIVE: dict[str, Any] = {

@@ -9,7 +9,6 @@ import pytest
 from airflow.exceptions import AirflowException
 from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-from task_state import TaskState
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
@@ -21,6 +20,7 @@ from airflow_provider_kpipe.operators.run import KpipeRunOperator
 from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
 from airflow_provider_kpipe.running import job_run
 from airflow_provider_kpipe.running.attempts import Attempt
+from tests.kit.task_state import TaskState
 
 MakePlan = Callable[..., Plan]
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import (
@@ -17,6 +16,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Redrive, RedriveError, RedriveOrder, Selection
 from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.planning.plan_check import check_of_pipeline, check_of_redrive
+from tests.kit.plans import plan_of
 
 PIPELINE = KafkaPipeline(
     "orders", KafkaSource("orders"), KafkaDestination("out"), dead_letter=KafkaDeadLetter("orders.dead")

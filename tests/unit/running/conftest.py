@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from job_fixtures import job, plan, temp_folder
+from tests.kit.job_fixtures import job, plan, temp_folder
 
 __all__ = ["job", "plan", "temp_folder"]

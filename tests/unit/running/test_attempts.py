@@ -3,12 +3,12 @@ from __future__ import annotations
 import socket
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError
 from airflow_provider_kpipe.kafka.cluster import Cluster
 from airflow_provider_kpipe.running import attempts
 from airflow_provider_kpipe.running.attempts import begin_attempt
+from tests.kit.plans import plan_of
 
 
 def test_what_ails_the_connection_is_named_before_a_number_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

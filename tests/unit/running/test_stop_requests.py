@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.stop_request import StopRequest, stop_partition_of
 from airflow_provider_kpipe.running import stop_requests as module
 from airflow_provider_kpipe.running.stop_requests import request_stop
+from tests.kit.plans import plan_of
 
 PLAN = plan_of(PartitionRange(3, 0, 10, 0))
 

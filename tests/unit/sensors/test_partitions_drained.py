@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, TaskDeferred
-from plans import plan_of
 
 from airflow_provider_kpipe.checkpointing.draining import LOOK_SECONDS, PartitionDrain
 from airflow_provider_kpipe.contract.offsets.limits import At, Explicit, Latest, OffsetLimit
@@ -26,6 +25,7 @@ from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.sensors import partitions_drained as module
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
+from tests.kit.plans import plan_of
 
 Sensor = Callable[..., KpipePartitionsDrainedSensor]
 BACKFILL = "orders-v2.backfill.dag/run/plan"

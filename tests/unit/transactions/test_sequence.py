@@ -3,12 +3,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clock import Clock
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
 from airflow_provider_kpipe.transactions import sequence
 from airflow_provider_kpipe.transactions.sequence import ANSWER_SECONDS, DRAW_TRIES, draw_number
+from tests.kit.clock import Clock
 
 SILENCE = KafkaError(KafkaError._TRANSPORT)
 FENCED = KafkaError(KafkaError._FENCED, "somebody draws, too", True)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import ANY_TEXTS, FAULT, LETTER, faults
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     MESSAGE_BYTES,
@@ -18,6 +17,7 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     fitted,
 )
 from airflow_provider_kpipe.contract.faults.fault import Fault
+from tests.kit.letters import ANY_TEXTS, FAULT, LETTER, faults
 
 LONG_TEXTS = st.builds(lambda text, times: text * times, ANY_TEXTS, st.integers(0, 60))
 

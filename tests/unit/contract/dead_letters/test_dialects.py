@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given
-from letters import ANY_TEXTS, FAULT, LETTER, letters
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter, FirstFault
 from airflow_provider_kpipe.contract.dead_letters.dialects import (
@@ -14,6 +13,7 @@ from airflow_provider_kpipe.contract.dead_letters.dialects import (
     redrive_headers,
 )
 from airflow_provider_kpipe.contract.faults.fault import FailedTry
+from tests.kit.letters import ANY_TEXTS, FAULT, LETTER, letters
 
 every_dialect = pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from letters import ANY_TEXTS, LETTER, letters
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
 from airflow_provider_kpipe.contract.documents import DocumentError
+from tests.kit.letters import ANY_TEXTS, LETTER, letters
 
 
 @given(letter=letters())

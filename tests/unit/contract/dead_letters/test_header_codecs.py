@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import ANY_TEXTS, TEXTS, TRIES
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT
 from airflow_provider_kpipe.contract.dead_letters.header_codecs import (
@@ -27,6 +26,7 @@ from airflow_provider_kpipe.contract.dead_letters.header_codecs import (
     write_stage,
 )
 from airflow_provider_kpipe.contract.faults.fault import FailedTry
+from tests.kit.letters import ANY_TEXTS, TEXTS, TRIES
 
 
 @pytest.mark.parametrize(

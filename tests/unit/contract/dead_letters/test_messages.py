@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import BYTES, FAULT, HEADERS, LETTER, letters, strange_messages
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     LARGEST_COUNT,
@@ -32,6 +31,7 @@ from airflow_provider_kpipe.contract.dead_letters.messages import (
     write_raw,
 )
 from airflow_provider_kpipe.contract.documents import OtherVersionError
+from tests.kit.letters import BYTES, FAULT, HEADERS, LETTER, letters, strange_messages
 
 Write = Callable[[DeadLetter, Dialect], DeadLetterMessage]
 

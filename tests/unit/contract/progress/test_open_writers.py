@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.origin import Origin
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.open_writers import slots_of, writers_left_open
 from airflow_provider_kpipe.contract.progress.progress import Counts, Pieces, StoredProgress
 from airflow_provider_kpipe.contract.progress.standing import Stored
+from tests.kit.plans import plan_of
 
 PLAN = replace(plan_of(), number=7)
 

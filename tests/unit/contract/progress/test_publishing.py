@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.metadata import as_text, most_spans
 from airflow_provider_kpipe.contract.offsets.origin import Origin
@@ -14,6 +13,7 @@ from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress
 from airflow_provider_kpipe.contract.progress.publishing import MovedError, target_of
 from airflow_provider_kpipe.contract.progress.standing import Facts, Held
+from tests.kit.plans import plan_of
 
 TOPIC = "abc"
 ORIGIN = Origin(3, 10)

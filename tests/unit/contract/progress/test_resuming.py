@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.origin import Origin
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -13,6 +12,7 @@ from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, StoredProgress
 from airflow_provider_kpipe.contract.progress.resuming import committed_beyond, progress_of, take_on, unknown_partitions
 from airflow_provider_kpipe.contract.progress.standing import Held, Stored
+from tests.kit.plans import plan_of
 
 TOPIC = "abc"
 ORIGIN = Origin(3, 10)

@@ -5,7 +5,6 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import LETTER, strange_messages
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
@@ -14,6 +13,7 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive.decisions import Decisions
 from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
 from airflow_provider_kpipe.contract.redrive.redrive import Outcome, Redrive, Selection
+from tests.kit.letters import LETTER, strange_messages
 
 ALL = Redrive("output", Selection(), None, None, "orders.dead.redriven", "orders")
 RANGES = [PartitionRange(each, 0, 100, None) for each in range(3)]

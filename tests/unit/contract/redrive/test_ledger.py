@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from letters import LETTER
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.redrive.ledger import LedgerEntry, Place, Redriven, SourceRecord, ledger_key
+from tests.kit.letters import LETTER
 
 RANGE = PartitionRange(0, 10, 20, None)
 RECORD = SourceRecord.of(LETTER)

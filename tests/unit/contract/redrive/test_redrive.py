@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from letters import LETTER, letters
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, FirstFault
@@ -25,6 +24,7 @@ from airflow_provider_kpipe.contract.redrive.redrive import (
     redriving,
     written_topics,
 )
+from tests.kit.letters import LETTER, letters
 
 ALL = Redrive("output", Selection(), None, None, "orders.dead.redriven", "orders")
 FAILED_AT = 1_769_860_801_000  # LETTER.fault.occurred_at

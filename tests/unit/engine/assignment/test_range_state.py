@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -12,6 +11,7 @@ from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
 from kpipe_engine.assignment.range_state import Phase, RangeState
 from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
+from tests.kit.plans import plan_of
 
 PLANNED = PartitionRange(3, 10, 100, None)
 FAULT = Fault.of(ValueError("x"), "kafka", "destination")

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -20,6 +19,7 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from kpipe_engine.assignment.run_monitor import NoMonitor, SharedMonitor
 from kpipe_engine.errors import BudgetExceededError, PartitionHaltedError
 from kpipe_engine.wiring import choose_monitor
+from tests.kit.plans import plan_of
 
 
 class Others:

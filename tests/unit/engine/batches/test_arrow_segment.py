@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Message
 from docs_kit import GUIDE, python_blocks
-from letters import LETTER
 
 from airflow_provider_kpipe import StopPartitionError, batch_segment
 from airflow_provider_kpipe.record import Origin, Record
@@ -21,6 +20,7 @@ from kpipe_engine.batches.stages import StageChain, has_batches
 from kpipe_engine.errors import PartitionHaltedError, SegmentError
 from kpipe_engine.redrive.original_record import OriginalRecord
 from kpipe_engine.writing.output_rows import Row
+from tests.kit.letters import LETTER
 
 MakeMessage = Callable[..., Message]
 Batch = pa.RecordBatch

@@ -10,8 +10,6 @@ import pytest
 from confluent_kafka import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from letters import FAULT, LETTER, letters, strange_messages
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
@@ -28,6 +26,8 @@ from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
 from kpipe_engine.faults import dead_letter_builder as module
 from kpipe_engine.faults.dead_letter_builder import CachedDeadLetterBuilder, DeadLetterBuilder, choose_write
 from kpipe_engine.redrive.original_record import choose_restore
+from tests.kit.letters import FAULT, LETTER, letters, strange_messages
+from tests.kit.plans import plan_of
 
 MakeMessage = Callable[..., Message]
 

@@ -9,7 +9,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     MESSAGE_BYTES,
@@ -35,6 +34,7 @@ from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.dead_letter_topic import DeadLetterTopic, NoDeadLetters
 from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.wiring import choose_dead_letters
+from tests.kit.plans import plan_of
 
 MakeMessage = Callable[..., Message]
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from fateful_kit import UnspeakableError
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.faults.causes import OTHER_KINDS, Cause
 from airflow_provider_kpipe.contract.faults.fault import Fault, FaultKind
@@ -19,6 +18,7 @@ from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.faults.time_limit import NO_LIMIT
 from kpipe_engine.wiring import choose_fault_handler, choose_limit
+from tests.kit.plans import plan_of
 
 
 class Letters:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -18,6 +17,7 @@ from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import SegmentTimeoutError
 from kpipe_engine.faults.time_limit import TimeLimit
 from kpipe_engine.wiring import choose_limit
+from tests.kit.plans import plan_of
 
 PLAN = plan_of(PartitionRange(0, 0, 9, 0))
 

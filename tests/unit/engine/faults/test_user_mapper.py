@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from fateful_kit import UnspeakableError
-from letters import LETTER
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import redrive_headers
@@ -14,6 +13,7 @@ from kpipe_engine.assignment.worker_position import WorkerPosition
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.time_limit import TimeLimit
 from kpipe_engine.faults.user_mapper import Mapper
+from tests.kit.letters import LETTER
 
 
 def upper(letter: DeadLetter) -> tuple[Any, Any, Any]:

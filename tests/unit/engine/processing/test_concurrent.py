@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from clock import Clock
 from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
@@ -23,6 +22,7 @@ from kpipe_engine.processing.runners import ConcurrentContext, ThreadRunner
 from kpipe_engine.processing.segment_chain import SegmentChain
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.destination import Destination
+from tests.kit.clock import Clock
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from clock import Clock
 from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.faults.fault import Fault
@@ -19,6 +18,7 @@ from kpipe_engine.processing import retries as module
 from kpipe_engine.processing.retries import Retries
 from kpipe_engine.processing.segment_chain import SegmentChain
 from kpipe_engine.stop_signal import StopSignal
+from tests.kit.clock import Clock
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.reading import details_group as module
 from kpipe_engine.reading.details_group import DetailsGroup
+from tests.kit.plans import plan_of
 
 POSITIONS = [TopicPartition("orders", 3, 15, "of 3"), TopicPartition("orders", 4, 25, "of 4")]
 

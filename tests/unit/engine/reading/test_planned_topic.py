@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from plans import plan_of
 
 from kpipe_engine.errors import NoAnswerError, PartitionHaltedError
 from kpipe_engine.reading import planned_topic as module
 from kpipe_engine.reading.planned_topic import GONE_SECONDS, LOOK_SECONDS, PlannedTopic
+from tests.kit.plans import plan_of
 
 UNKNOWN = KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
 

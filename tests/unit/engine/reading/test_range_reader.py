@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Message, TopicPartition
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource, OnDataLoss
@@ -14,6 +13,7 @@ from kpipe_engine.reading import range_reader as module
 from kpipe_engine.reading import shared_consumer
 from kpipe_engine.reading.range_reader import STALL_SECONDS, RangeReader
 from kpipe_engine.reading.shared_consumer import SharedConsumer
+from tests.kit.plans import plan_of
 
 RANGE = PartitionRange(3, 10, 20, None)
 MakeMessage = Callable[..., Message]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
-from letters import LETTER
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
@@ -16,6 +15,7 @@ from airflow_provider_kpipe.record import Origin, Record
 from kpipe_engine.redrive.original_record import OriginalRecord, back_to_source, choose_restore
 from kpipe_engine.writing.destination import PARTITIONER_CHOOSES
 from kpipe_engine.writing.header_rules import HeaderRules
+from tests.kit.letters import LETTER
 
 PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
 KEEPING = replace(PIPELINE, destination=KafkaDestination("out", keep_partition=True))

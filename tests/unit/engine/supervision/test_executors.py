@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from clock import Clock
 
 from kpipe_engine.supervision import executors
 from kpipe_engine.supervision.executors import wait_for_executors
+from tests.kit.clock import Clock
 
 BOUND = 30.0
 

@@ -6,7 +6,6 @@ from multiprocessing.connection import Pipe
 from typing import Any
 
 import pytest
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -17,6 +16,7 @@ from kpipe_engine.supervision import supervisor as module
 from kpipe_engine.supervision.supervisor import Supervisor, WorkerProcess
 from kpipe_engine.supervision.task_layout import Block, Task
 from kpipe_engine.supervision.worker_process import CLOSED
+from tests.kit.plans import plan_of
 
 ADDRESS = "kafka:9092"
 

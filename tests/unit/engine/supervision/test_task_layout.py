@@ -8,12 +8,12 @@ from itertools import chain
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.scaling import PartitionScaling
 from airflow_provider_kpipe.contract.plan import Plan
 from kpipe_engine.supervision.task_layout import MOST_AT_ONCE_IN_A_TASK, Task, TaskLayout, assign_tasks, share_evenly
+from tests.kit.plans import plan_of
 
 LENGTHS = st.lists(st.integers(1, 10**7), min_size=1, max_size=60)
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from plans import plan_of
 
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
@@ -12,6 +11,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestinatio
 from kpipe_engine.assignment.progress_store import Entries
 from kpipe_engine.errors import ChunkFailedError
 from kpipe_engine.writing.chunk_writer import AtLeastOnceWriter
+from tests.kit.plans import plan_of
 
 RANGE = PartitionRange(3, 10, 20, None)
 ENTRIES = Entries([TopicPartition("orders", 3, 15), TopicPartition("orders", 4, 25)], [])
