@@ -5,7 +5,7 @@ A detail is named by its path in `DeadLetter`. To add one, add a row to `_KPIPE`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -31,6 +31,9 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDialect
 
 FORMAT_HEADER = "kpipe-dead-letter-format"
+ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
+LENGTH_HEADER = "kpipe-dead-letter-headers"
+"""Name of the last header of a block that kpipe has written: it says how many headers the block has."""
 # An output may be stamped with these, too.
 SOURCE_TOPIC_HEADER = "kpipe-source-topic"
 SOURCE_PARTITION_HEADER = "kpipe-source-partition"
@@ -172,21 +175,30 @@ class Dialect:
         headers = _written((*self.named, *self.rest), letter)
         if letter.fault.retries:
             headers += _written(_RETRIES_WRITERS, letter)
-        return headers + first_headers(letter)
+        return block_of(headers + first_headers(letter))
 
     def pattern(self, letter: DeadLetter) -> Pattern:
         """Return the pattern of letters like this one, which has neither retries nor a first fault."""
         writers = (*self.named, *self.rest)
         gaps = ((at, each.header, each.write, each.own) for at, each in enumerate(writers) if each.own is not None)
-        return Pattern(_written(writers, letter), tuple(gaps))
+        return Pattern(block_of(_written(writers, letter)), tuple(gaps))
 
-    def named_headers(self, letter: DeadLetter) -> list[Header]:
+    def envelope_headers(self, letter: DeadLetter) -> list[Header]:
         """Return only the headers that readers of this dialect look for, and those that a redrive needs."""
-        return _written(self.named, letter) + redrive_headers(letter)
+        return block_of([*_written(self.named, letter), *_always(letter), ENVELOPE_MARK])
 
 
 def redrive_headers(letter: DeadLetter) -> list[Header]:
     """Return the headers that every dead letter has, in any format, as a redrive needs them."""
+    return block_of(_always(letter))
+
+
+def block_of(headers: list[Header]) -> list[Header]:
+    """Return the headers with their number behind them, by which a reader finds them again."""
+    return [*headers, (LENGTH_HEADER, b"%d" % (len(headers) + 1))]
+
+
+def _always(letter: DeadLetter) -> list[Header]:
     return _written(_REDRIVE_WRITERS, letter) + first_headers(letter)
 
 
@@ -230,26 +242,8 @@ READERS: Mapping[str, tuple[DeadLetterDialect, str, Callable[[bytes], Any]]] = {
 """Header name to the dialect, the detail and how its bytes are read."""
 
 
-def _blocks() -> Iterator[tuple[str, ...]]:
-    retries, first = ([each.header for each in writers] for writers in (_RETRIES_WRITERS, _FIRST_WRITERS))
-    for dialect in DIALECTS.values():
-        always = [each.header for each in (*dialect.named, *dialect.rest)]
-        yield from (tuple(always + more) for more in ([], retries, first, retries + first))
-
-
-BLOCKS = frozenset(_blocks())
-"""The header names that `Dialect.fault_headers` writes behind the record's own. No block is the end of another."""
-
-
-def _redrive_blocks() -> Iterator[tuple[str, ...]]:
-    always, first = ([each.header for each in writers] for writers in (_REDRIVE_WRITERS, _FIRST_WRITERS))
-    for more in ([], first):
-        yield from (tuple(always + more + mark) for mark in ([], [FORMAT_HEADER]))
-
-
-REDRIVE_BLOCKS = frozenset(_redrive_blocks())
-"""The header names that `redrive_headers` writes, with the mark of an envelope behind them or without."""
-
-OUR_HEADERS = frozenset({FORMAT_HEADER, *(row.header for row in _ROWS["kpipe"])})
+ALWAYS_HEADERS = frozenset(each.header for each in _REDRIVE_WRITERS)
+"""Names in every block that kpipe writes."""
+OUR_HEADERS = frozenset({FORMAT_HEADER, LENGTH_HEADER, *(row.header for row in _ROWS["kpipe"])})
 FAULT_HEADERS = frozenset({*OUR_HEADERS, *READERS, *_NEVER_WRITTEN, *(header for _, header, _ in _CONNECT_TOO)})
 """Names that dead letters use, in any dialect."""

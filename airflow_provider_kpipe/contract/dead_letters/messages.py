@@ -8,21 +8,18 @@ from typing import Any, NamedTuple
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter, FirstFault, Header
 from airflow_provider_kpipe.contract.dead_letters.dialects import (
-    BLOCKS,
+    ALWAYS_HEADERS,
+    ENVELOPE_MARK,
     FAULT_HEADERS,
-    FORMAT_HEADER,
+    LENGTH_HEADER,
     OUR_HEADERS,
     READERS,
-    REDRIVE_BLOCKS,
     Dialect,
 )
 from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
 from airflow_provider_kpipe.contract.documents import DocumentError, OtherVersionError
 from airflow_provider_kpipe.contract.faults.fault import Fault
 
-_ENVELOPE_MARK: Header = (FORMAT_HEADER, b"envelope")
-_BLOCK_LENGTHS = sorted({len(block) for block in BLOCKS})
-_REDRIVE_LENGTHS = sorted({len(block) for block in REDRIVE_BLOCKS}, reverse=True)
 _COORDINATES = {"topic", "partition", "offset"}
 # Dead letters of other programs leave out some of these details.
 _UNTOLD_FAULT: Mapping[str, Any] = {
@@ -51,8 +48,7 @@ def write_raw(letter: DeadLetter, dialect: Dialect) -> DeadLetterMessage:
 
 def write_envelope(letter: DeadLetter, dialect: Dialect) -> DeadLetterMessage:
     """Return a message with everything in its value, which alone has the record's own headers."""
-    headers = [*dialect.named_headers(letter), _ENVELOPE_MARK]
-    return DeadLetterMessage(letter.key, Envelope.around(letter).to_bytes(), headers)
+    return DeadLetterMessage(letter.key, Envelope.around(letter).to_bytes(), dialect.envelope_headers(letter))
 
 
 def has_fault_headers(headers: Iterable[Header]) -> bool:
@@ -67,9 +63,9 @@ def read_dead_letter(key: bytes | None, value: bytes | None, headers: Sequence[H
 
     Raise OtherVersionError for an envelope that only another version of kpipe can open.
     """
-    block = _block_at_end(headers)
+    block = _last_block(headers)
     # In front of a block of kpipe's, a mark is the record's own: it came in an envelope that was not opened.
-    if _ENVELOPE_MARK in headers and value is not None and not block:
+    if value is not None and ENVELOPE_MARK in (headers if block is None else headers[block.start : block.stop]):
         try:
             envelope = Envelope.read_bytes(value)
             if envelope is not None:
@@ -108,29 +104,38 @@ def _fault(details: Mapping[str, Any]) -> Fault:
     return Fault(**{**told, "exception_class": cause or told["exception_class"]})
 
 
-def _block_at_end(headers: Sequence[Header]) -> int:
-    """Return the number of headers at the end that are one block of `Dialect.fault_headers`, or 0."""
-    names = tuple(name for name, _ in headers[-_BLOCK_LENGTHS[-1] :])
-    return next((length for length in _BLOCK_LENGTHS if names[-length:] in BLOCKS), 0)
+def _last_block(headers: Sequence[Header]) -> range | None:
+    """Return the positions of the last headers that kpipe has written together, if they are still together.
+
+    Headers of others may follow: an output of kpipe's is stamped behind them.
+    """
+    for at in range(len(headers) - 1, -1, -1):
+        name, raw = headers[at]
+        if name == LENGTH_HEADER:
+            length = int(raw) if raw is not None and raw.isdigit() and len(raw) < 4 else 0
+            block = range(at + 1 - length, at + 1)
+            names = {headers[each][0] for each in block} if block.start >= 0 else set()
+            return block if ALWAYS_HEADERS <= names <= FAULT_HEADERS else None
+    return None
 
 
-def _parted(headers: Sequence[Header], block: int) -> tuple[tuple[Header, ...], dict[str, Any], dict[str, Any]]:
+def _parted(
+    headers: Sequence[Header], block: range | None
+) -> tuple[tuple[Header, ...], dict[str, Any], dict[str, Any]]:
     """Return the record's own headers, then the details in kpipe's headers and those in other programs' headers."""
-    if block:
-        return tuple(headers[:-block]), *_details(headers[-block:])
-    # The end is not as kpipe writes it: other programs changed it, or a mapper, a redrive or an envelope made it.
-    at = _ours_at(tuple(name for name, _ in headers))
+    if block is not None and block.stop == len(headers):
+        ours, theirs = _details(headers[block.start :])
+        if _part({**theirs, **ours}, "fault."):
+            return tuple(headers[: block.start]), ours, theirs
+    # The end does not say why the record failed: other programs changed it, or a mapper or a redrive made it.
+    at: Collection[int] = block if block is not None else _last_of_each(name for name, _ in headers)
     told = (each for index, each in enumerate(headers) if index in at or each[0] not in OUR_HEADERS)
     ours, theirs = _details(told)
     return _own_headers(headers, at, ours, theirs), ours, theirs
 
 
-def _ours_at(names: tuple[str, ...]) -> Collection[int]:
-    """Return the positions of kpipe's headers: one block, which a stamp may follow, or else the last of each name."""
-    for end in range(len(names), 0, -1):
-        for length in _REDRIVE_LENGTHS:
-            if names[max(end - length, 0) : end] in REDRIVE_BLOCKS:
-                return range(end - length, end)
+def _last_of_each(names: Iterable[str]) -> Collection[int]:
+    """Return the positions of kpipe's headers in a message without a block: the last of each name."""
     return {name: index for index, name in enumerate(names) if name in OUR_HEADERS}.values()
 
 

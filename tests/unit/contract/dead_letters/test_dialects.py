@@ -53,6 +53,7 @@ def test_our_own_words() -> None:
         ("kpipe-fault-attempts", b"1"),
         ("kpipe-fault-occurred-at", b"2026-01-31T12:00:01.000+00:00"),
         ("kpipe-dead-letter-attempt", b"1"),
+        ("kpipe-dead-letter-headers", b"17"),
     ]
 
 
@@ -80,6 +81,7 @@ def test_the_words_of_kafka_connect() -> None:
         ("kpipe-fault-attempts", b"1"),
         ("kpipe-fault-occurred-at", b"2026-01-31T12:00:01.000+00:00"),
         ("kpipe-dead-letter-attempt", b"1"),
+        ("kpipe-dead-letter-headers", b"23"),
     ]
 
 
@@ -104,6 +106,7 @@ def test_the_words_of_spring_with_its_binary_numbers() -> None:
         ("kpipe-fault-attempts", b"1"),
         ("kpipe-fault-occurred-at", b"2026-01-31T12:00:01.000+00:00"),
         ("kpipe-dead-letter-attempt", b"1"),
+        ("kpipe-dead-letter-headers", b"20"),
     ]
 
 
@@ -123,15 +126,21 @@ def test_the_words_of_kafka_streams() -> None:
 @every_dialect
 @pytest.mark.parametrize("letter", [LETTER, replace(LETTER, attempt=2, first=FIRST)], ids=["first", "again"])
 def test_what_a_redrive_needs_travels_in_every_dialect(dialect: Dialect, letter: DeadLetter) -> None:
-    needed = redrive_headers(letter)
+    *needed, (_, length) = redrive_headers(letter)
+    assert length == str(len(needed) + 1).encode()
     assert set(needed) <= set(dialect.fault_headers(letter))
-    assert set(needed) <= set(dialect.named_headers(letter))
+    assert set(needed) <= set(dialect.envelope_headers(letter))
 
 
 def test_what_a_redrive_needs() -> None:
-    assert redrive_headers(LETTER) == FOR_A_REDRIVE
+    assert redrive_headers(LETTER) == [*FOR_A_REDRIVE, ("kpipe-dead-letter-headers", b"6")]
     again = replace(LETTER, attempt=2, first=FIRST)
-    assert redrive_headers(again) == [*FOR_A_REDRIVE[:-1], ("kpipe-dead-letter-attempt", b"2"), *OF_THE_FIRST]
+    assert redrive_headers(again) == [
+        *FOR_A_REDRIVE[:-1],
+        ("kpipe-dead-letter-attempt", b"2"),
+        *OF_THE_FIRST,
+        ("kpipe-dead-letter-headers", b"12"),
+    ]
 
 
 @every_dialect

@@ -17,9 +17,9 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import (
     Header,
 )
 from airflow_provider_kpipe.contract.dead_letters.dialects import (
-    BLOCKS,
     DIALECTS,
     FAULT_HEADERS,
+    LENGTH_HEADER,
     Dialect,
     redrive_headers,
 )
@@ -221,9 +221,29 @@ def test_what_a_mapper_says_in_the_words_of_others_is_not_the_records_own(header
     assert (letter.headers, letter.fault.message) == ((("own", b"1"),), "no schema")
 
 
-def test_no_block_of_ours_is_the_end_of_another() -> None:
-    assert len(BLOCKS) == 4 * len(DIALECTS)
-    assert not any(one != other and one == other[-len(one) :] for one in BLOCKS for other in BLOCKS)
+@every_format
+@every_dialect
+@given(letter=letters())
+def test_the_last_header_says_how_many_are_ours(write: Write, dialect: Dialect, letter: DeadLetter) -> None:
+    written = write(letter, dialect)
+    own = letter.headers if write is write_raw else ()
+    assert written.headers[-1] == (LENGTH_HEADER, str(len(written.headers) - len(own)).encode())
+
+
+@every_dialect
+@given(length=st.one_of(st.none(), BYTES, st.integers(0, 10_000).map(lambda each: b"%d" % each)))
+def test_a_length_that_is_not_true_makes_no_letter_unreadable(dialect: Dialect, length: bytes | None) -> None:
+    key, value, headers = write_raw(LETTER, dialect)
+    found = read_dead_letter(key, value, [*headers[:-1], (LENGTH_HEADER, length)])
+    assert found is not None
+    assert (found.source.partition, found.source.offset, found.attempt) == (3, 5, 1)
+
+
+@every_format
+@every_dialect
+def test_a_letter_from_before_there_was_a_length_is_read(write: Write, dialect: Dialect) -> None:
+    key, value, headers = write(LETTER, dialect)
+    assert read_dead_letter(key, value, headers[:-1]) == LETTER
 
 
 def test_a_stamp_is_not_taken_for_what_another_program_says() -> None:
