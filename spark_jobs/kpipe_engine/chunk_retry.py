@@ -39,7 +39,7 @@ class ChunkRetry:
     ) -> None:
         self._assignment, self._range_reader, self._writer = assignment, range_reader, writer
         self._claims, self._stop_signal, self._suspects = claims, stop_signal, suspects
-        self._tries = 0
+        self._tries, self._most_tries = 0, CHUNK_TRIES
         self._is_isolating = False
 
     @property
@@ -59,6 +59,10 @@ class ChunkRetry:
             self._tries = 0
         except (ChunkFailedError, KafkaException) as failure:
             self._go_on_after(self._suspects.explain(failure))
+
+    def stop_trying(self) -> None:
+        """Let the next failure be the last: nobody waits for the worker any more."""
+        self._most_tries = 1
 
     def begin(self) -> None:
         """Start a chunk, with a new producer if the last one has lost a connection."""
@@ -101,9 +105,9 @@ class ChunkRetry:
 
     def _stop_after_last_try(self, failure: Exception) -> None:
         state = self._assignment.current
-        if self._tries == CHUNK_TRIES:
+        if self._tries >= self._most_tries:
             raise PartitionHaltedError(
-                f"the chunk from offset {state.stored} failed {CHUNK_TRIES} times, the last time with: {failure}; "
+                f"the chunk from offset {state.stored} failed {self._tries} times, the last time with: {failure}; "
                 "see to the broker, then run again"
             ) from failure
         log.warning(

@@ -90,6 +90,10 @@ class PartitionWorker:
             with self.retry.attempt():
                 self.claim()
 
+    def abandon(self) -> None:
+        """Give up at the next failure: nobody waits for the worker any more."""
+        self.retry.stop_trying()
+
     def run_chunks(self) -> None:
         while self.assignment.unsettled:
             with self.retry.attempt():

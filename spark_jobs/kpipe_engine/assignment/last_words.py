@@ -26,6 +26,8 @@ class Successor(Protocol):
 
     def run_chunks(self) -> None: ...
 
+    def abandon(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -55,6 +57,8 @@ class LastWords:
         try:
             calls.within(SAY_SECONDS, "it was to store why partitions stop", partial(_say, successor))
         except (PartitionHaltedError, ChunkFailedError, KafkaException) as failure:
+            # It may still be at it, in a thread of its own; the next attempt should not meet it there for long.
+            successor.abandon()
             log.warning("why partitions stop could not be stored: %s", failure)
         finally:
             calls.close()

@@ -239,3 +239,16 @@ def test_ranges_with_suspected_records_come_first(
     assert list(retry.next_ranges) == [assignment[1]]
     assignment[1].advance(3)
     assert list(retry.next_ranges) == list(assignment)
+
+
+def test_a_worker_that_nobody_waits_for_tries_nothing_again(
+    retry: ChunkRetry, assignment: Assignment, kafka: Kafka
+) -> None:
+    def abandoned_meanwhile() -> None:
+        retry.stop_trying()
+        raise ChunkFailedError("the broker did not answer")
+
+    with pytest.raises(PartitionHaltedError, match="the chunk from offset 0 failed 1 times"):
+        until_it_works(retry, assignment, abandoned_meanwhile)
+    # Nobody is fenced by a worker that is not waited for.
+    assert not kafka.isolates

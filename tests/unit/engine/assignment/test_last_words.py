@@ -22,7 +22,7 @@ class Worker:
         self.closed = threading.Event()
         self.answered = threading.Event()
         self.answered.set()
-        self._is_open = False
+        self._is_open = self.is_abandoned = False
         self._failure = failure
 
     def open(self) -> None:
@@ -35,6 +35,9 @@ class Worker:
         if self._failure:
             raise self._failure
         self.stored.append("why")
+
+    def abandon(self) -> None:
+        self.is_abandoned = True
 
     def close(self) -> None:
         self.closed.set()
@@ -83,7 +86,7 @@ def test_one_that_is_late_is_left_to_itself(caplog: pytest.LogCaptureFixture, mo
     say_why(worker)
     assert "the broker did not answer within 0.01 s" in caplog.text
     # Nobody else touches the clients that its call is still in.
-    assert (worker.stored, worker.closed.is_set()) == ([], False)
+    assert (worker.stored, worker.closed.is_set(), worker.is_abandoned) == ([], False, True)
     worker.answered.set()
     assert worker.closed.wait(60)
     assert worker.stored == ["why"]
