@@ -61,8 +61,34 @@ class Pieces:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeProgress:
+    """The progress of a range beside its offset and its counts. A field that is added here goes everywhere with it."""
+
+    reason: str | None = None
+    """The reason why the worker gave the range up before its end, in one line."""
+    ended: Ending | None = None
+    """The way in which the range ended early; `reason` says why."""
+    took_over: str | None = None
+    """The run at whose stored offset this one resumed."""
+    inherited: Counts = field(default_factory=Counts)
+    """The counts of the records that other runs have handled and that no checkpoint has reported."""
+    done: Spans = ()
+    """Spans that earlier runs have completed, and that need no reading."""
+    seconds: float = 0.0
+    """The time spent on reading and handling records; for a range in pieces, the sum of theirs."""
+
+    @property
+    def carried(self) -> dict[str, Any]:
+        """The fields above, for another value that has them."""
+        return {name: getattr(self, name) for name in _CARRIED}
+
+
+_CARRIED = tuple(each.name for each in dataclasses.fields(RangeProgress))
+
+
 @dataclass(frozen=True, slots=True)
-class StoredProgress(Document):
+class StoredProgress(RangeProgress, Document):
     """The metadata of a stored offset: the run that stored it, and the progress that the offset stands for."""
 
     SCHEMA_VERSION: ClassVar[int] = 1
@@ -77,26 +103,14 @@ class StoredProgress(Document):
     counts: Counts
     owner: str = ""
     """The pipeline, as `KafkaPipeline.owner` identifies it."""
-    reason: str | None = None
-    """The reason why the worker gave the partition up before its end, in one line."""
     stops_run: bool = False
     """True if this attempt of the run should stop in all its partitions."""
-    ended: Ending | None = None
-    """The way in which the partition ended early; `reason` says why."""
     lease: Lease = NO_LEASE
     """The lease of the worker that stored it."""
-    took_over: str | None = None
-    """The run at whose stored offset this one resumed."""
-    inherited: Counts = field(default_factory=Counts)
-    """The counts of the records that other runs have handled and that no checkpoint has reported."""
     pieces: int = 1
-    """The number of pieces of the range; the first piece speaks for all in the fields below."""
+    """The number of pieces of the range; the first piece speaks for all of them."""
     unsettled: Pieces | None = None
     """Pieces of an earlier run that may still be at work, and whose counts no run has inherited yet."""
-    done: Spans = ()
-    """Spans of the range that were completed before this run."""
-    seconds: float = 0.0
-    """The time spent on reading and handling records."""
     is_detailed: bool = False
     """True if counters, causes and the whole reason are in the details group."""
 
@@ -115,7 +129,7 @@ class StoredProgress(Document):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionProgress:
+class PartitionProgress(RangeProgress):
     """One range of a plan and its progress."""
 
     range: PartitionRange
@@ -123,17 +137,8 @@ class PartitionProgress:
     counts: Counts
     _: KW_ONLY
     started: bool = True
-    reason: str | None = None
-    ended: Ending | None = None
-    took_over: str | None = None
-    inherited: Counts = field(default_factory=Counts)
-    """The counts of the records that other runs have handled and that no checkpoint has reported."""
-    done: Spans = ()
-    """Spans that earlier runs have completed, and that need no reading."""
     beyond: Spans = ()
     """Spans that are completed above the next offset."""
-    seconds: float = 0.0
-    """The time spent on reading and handling records; for a range in pieces, the sum of theirs."""
 
     @classmethod
     def of_pieces(cls, planned: PartitionRange, pieces: Sequence[PartitionProgress]) -> PartitionProgress:
@@ -148,16 +153,14 @@ class PartitionProgress:
             for start, end in done:
                 completed.add(start, end)
         unfinished = [each for each in pieces if not each.complete and each.reason]
-        return cls(
-            planned,
-            completed.next_offset,
-            sum((each.counts for each in pieces), Counts()),
+        return dataclasses.replace(
+            first,
+            range=planned,
+            next_offset=completed.next_offset,
+            counts=sum((each.counts for each in pieces), Counts()),
             started=any(each.started for each in pieces),
             reason=unfinished[0].reason if unfinished else None,
             ended=unfinished[0].ended if unfinished else None,
-            took_over=first.took_over,
-            inherited=first.inherited,
-            done=first.done,
             beyond=completed.beyond,
             seconds=sum(each.seconds for each in pieces),
         )

@@ -80,12 +80,7 @@ def _own(planned: PartitionRange, found: Stored, reached: Held | None) -> Partit
         planned,
         _at_least(found.offset, planned, reached),
         progress.counts,
-        reason=progress.reason and cleaned(progress.reason),
-        ended=progress.ended,
-        took_over=progress.took_over,
-        inherited=progress.inherited,
-        done=progress.done,
-        seconds=progress.seconds,
+        **{**progress.carried, "reason": progress.reason and cleaned(progress.reason)},
     )
 
 

@@ -16,14 +16,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 from airflow_provider_kpipe.contract.clean_text import cleaned
 from airflow_provider_kpipe.contract.offsets.completed import CompletedOffsets, Span, Spans
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.lease import Lease
-from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
+from airflow_provider_kpipe.contract.progress.progress import (
+    Counts,
+    Ending,
+    PartitionProgress,
+    Pieces,
+    RangeProgress,
+    StoredProgress,
+)
 from kpipe_engine.errors import KnownFaults, PartitionHaltedError, PipelineHaltedError
 
 
@@ -83,10 +92,7 @@ class RangeState:
         self.unsettled = unsettled
         self.counts = progress.counts.copy()
         self.stored = self.handled = progress.next_offset
-        self.took_over = progress.took_over
-        self.inherited = progress.inherited
-        self.done = progress.done
-        self.seconds = progress.seconds
+        self.work = RangeProgress(**progress.carried)
         self._stops_run = self._end_is_stored = False
         self.reason: str | None = None
         # A partition that stopped in an earlier attempt is tried again; one that was revoked is gone.
@@ -120,8 +126,8 @@ class RangeState:
     def take_over(self, done: Iterable[Span], counts: Counts) -> None:
         """Take over the settled pieces of an earlier run. The spans that they have done need no reading."""
         self.unsettled = None
-        self.done = CompletedOffsets(-1, (*self.done, *done)).beyond
-        self.inherited += counts
+        completed = CompletedOffsets(-1, (*self.work.done, *done)).beyond
+        self.work = replace(self.work, done=completed, inherited=self.work.inherited + counts)
 
     def advance(self, next_offset: int) -> None:
         """Move on to an offset: every record before it is handled, if there is any."""
@@ -132,7 +138,7 @@ class RangeState:
         self.counts.lost += records
 
     def spend(self, seconds: float) -> None:
-        self.seconds += seconds
+        self.work = replace(self.work, seconds=self.work.seconds + seconds)
 
     def learn(self, faults: KnownFaults) -> bool:
         """Note the records that made a chunk fail, and tell whether any of them is new."""
@@ -225,17 +231,15 @@ class RangeState:
             end=self.range.end,
             counts=self.counts,
             owner=plan.owner,
-            reason=self.reason,
             stops_run=self._stops_run,
-            ended=self.ended,
             lease=lease,
-            took_over=self.took_over,
-            inherited=self.inherited,
             pieces=self.pieces,
             unsettled=self.unsettled,
-            done=self.done,
-            seconds=round(self.seconds, 3),
+            **self._told(seconds=round(self.work.seconds, 3)),
         )
+
+    def _told(self, **changes: Any) -> dict[str, Any]:
+        return replace(self.work, reason=self.reason, ended=self.ended, **changes).carried
 
     def mark_stored(self) -> None:
         """Note that the handled part, and the end if there is one, are stored."""
@@ -246,18 +250,8 @@ class RangeState:
     @property
     def skips(self) -> Spans:
         """Spans that need no reading."""
-        return (*self.range.done, *self.done)
+        return (*self.range.done, *self.work.done)
 
     @property
     def progress(self) -> PartitionProgress:
-        return PartitionProgress(
-            self.range,
-            self.stored,
-            self.counts,
-            reason=self.reason,
-            ended=self.ended,
-            took_over=self.took_over,
-            inherited=self.inherited,
-            done=self.done,
-            seconds=self.seconds,
-        )
+        return PartitionProgress(self.range, self.stored, self.counts, **self._told())
