@@ -98,7 +98,13 @@ def test_what_is_not_stored_is_forgotten(state: RangeState) -> None:
     state.spend(2.0)
     state.stop(PipelineHaltedError("why", 40))
     state.resume(progress(20, seconds=1.5))
-    assert (state.handled, state.stored, state.counts, state.work.seconds, state.work.done) == (20, 20, Counts(), 1.5, ())
+    assert (state.handled, state.stored, state.counts, state.work.seconds, state.work.done) == (
+        20,
+        20,
+        Counts(),
+        1.5,
+        (),
+    )
     assert (state.ended, state.reason, stored(state).stops_run, state.works) == (None, None, False, True)
 
 
