@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: help demo test interleave simulate conform mutants bench lint format lock clean torture soak
+.PHONY: help demo test coverage interleave simulate conform mutants bench lint format lock clean torture soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,12 @@ demo: $(READY) ## a broker, an Airflow and a Spark, with pipelines at work (ONCE
 # In four processes, for two cores: they wait most of the time, for Airflow, or for a broker that does not come back.
 test: $(READY) ## every test; TESTS=tests/unit for a part
 	$(PYTHON) -m pytest -n 4 $(TESTS)
+
+coverage: $(READY) ## which branches the unit and broker tests reach together, with a floor
+	$(PYTHON) -m coverage erase
+	$(PYTHON) -m coverage run -m pytest -n 4 tests/unit tests/broker
+	$(PYTHON) -m coverage combine --quiet
+	$(PYTHON) -m coverage report
 
 # Random schedules of runs, kills, resets and checkpoints, for so long, or the one of a seed.
 SECONDS := 600

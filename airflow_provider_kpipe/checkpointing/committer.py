@@ -92,7 +92,7 @@ def _naming_refusals(plan: Plan) -> Iterator[None]:
                 "committed; run the checkpoint again"
             ) from failure
         raise CommitError(
-            f"group {plan.group!r}: the broker refused to commit offsets of {plan.topic!r} ({error.str()}): "
+            f"group {plan.group!r}: the broker rejected the commit of offsets of {plan.topic!r} ({error.str()}): "
             f"{remedy(error)}; then run the checkpoint again"
         ) from failure
 

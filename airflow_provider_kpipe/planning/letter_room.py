@@ -34,7 +34,7 @@ def check_letter_room(pipeline: KafkaPipeline, source: Mapping[str, str], writte
         return
     if "compact" in letters.get(POLICY, ""):
         log.warning(
-            "%r has %s=%s: of dead letters with one key it keeps the newest, and one without a key, which it refuses, "
+            "%r has %s=%s: of dead letters with one key it keeps the newest, and one without a key, which it rejects, "
             "would stop its partition; set %s to delete",
             *(declared.topic, POLICY, letters[POLICY], POLICY),
         )

@@ -88,6 +88,6 @@ def _of_letters(limit: TimestampLimit) -> str:
             f"looks; {limit.remedy}, or {own_time}"
         )
     return (
-        "the broker would refuse their dead letters, which keep the timestamp of their record, and a record that "
+        "the broker would reject their dead letters, which keep the timestamp of their record, and a record that "
         f"faults would stop its partition; {limit.remedy}, or give it {own_time}"
     )

@@ -45,7 +45,7 @@ class TimestampLimit:
     @property
     def fate(self) -> str:
         """The broker's action on records beyond the limit."""
-        return "delete" if self.setting == RETENTION else "refuse"
+        return "delete" if self.setting == RETENTION else "reject"
 
     @property
     def remedy(self) -> str:

@@ -338,7 +338,7 @@ def test_a_parking_topic_that_refuses_a_letter_stops_in_front_of_it_and_loses_no
     (progress,) = work(bench, order(bench, max_attempts=1, parking=small))
 
     assert (progress.next_offset, progress.complete) == (0, False)
-    assert "offset 0: what its redrive has to write was refused" in (progress.reason or "")
+    assert "offset 0: what its redrive has to write was rejected" in (progress.reason or "")
     assert small in (progress.reason or "")
     assert entries(bench) == []
     assert redrive(bench, "again").named == {"kpipe:redriven": 5}

@@ -89,7 +89,7 @@ def test_a_window_of_which_nothing_would_be_taken_is_refused(broker: SandboxBrok
         check(bench)
     limit = f"older than message.timestamp.before.max.ms=86400000 (24.0 hours) of '{bench.topic}.kept'"
     assert f"all 40 records of the plan are {limit}" in str(refusal.value)
-    assert "the broker would refuse them all; declare the destination with keep_timestamp=False" in str(refusal.value)
+    assert "the broker would reject them all; declare the destination with keep_timestamp=False" in str(refusal.value)
     assert "or raise message.timestamp.before.max.ms of the topic" in str(refusal.value)
 
 
@@ -98,7 +98,7 @@ def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: py
     check(bench)
     (told,) = told_of(caplog)
     assert "Up to 40 of 100 records are older than message.timestamp.before.max.ms=86400000 (24.0 hours)" in told
-    assert "the broker would refuse these" in told
+    assert "the broker would reject these" in told
     counts = sum((each.counts for each in bench.work(bench.plan("run-2"))), Counts())
     assert (counts.written, counts.dead_lettered) == (60, 40)
 
@@ -109,7 +109,7 @@ def test_a_dead_letter_that_would_be_refused_stops_its_partition(
     bench = make(broker, 2, 0, out=KEEPS_ALL, dead=TAKES_A_DAY)
     check(bench)
     (told,) = told_of(caplog)
-    assert f"(24.0 hours) of '{bench.topic}.lost': the broker would refuse their dead letters" in told
+    assert f"(24.0 hours) of '{bench.topic}.lost': the broker would reject their dead letters" in told
     assert "would stop its partition; raise message.timestamp.before.max.ms of the topic" in told
     stopped = replace(bench, pipeline=replace(bench.pipeline, segments=["faulty_kit:fails"]))
     assert [each.complete for each in stopped.work(stopped.plan("run-2"))] == [False, False]
@@ -122,7 +122,7 @@ def test_what_comes_from_the_future_is_told_of(broker: SandboxBroker, caplog: py
     check(bench)
     (told,) = told_of(caplog)
     assert "Up to 3 of 13 records are further in the future than message.timestamp.after.max.ms=3600000" in told
-    assert "the broker would refuse these; declare the destination with keep_timestamp=False" in told
+    assert "the broker would reject these; declare the destination with keep_timestamp=False" in told
 
 
 @pytest.mark.parametrize(

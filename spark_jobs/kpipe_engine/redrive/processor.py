@@ -163,9 +163,9 @@ class RedriveProcessor:
 
     def _refused(self, source_offset: int, fault: Fault) -> str:
         return (
-            f"offset {source_offset}: what its redrive has to write was refused ({fault.message}): see that the topics "
-            f"{', '.join(map(repr, self._written_topics[1:]))} are there, may be written to and take so large a "
-            "record, then run again"
+            f"offset {source_offset}: what its redrive has to write was rejected ({fault.message}): see that the "
+            f"topics {', '.join(map(repr, self._written_topics[1:]))} are there, may be written to and take so large "
+            "a record, then run again"
         )
 
 

@@ -125,7 +125,7 @@ def test_what_has_no_name_here_is_left_as_it_is(code: int) -> None:
         (KafkaException(KafkaError(KafkaError._TIMED_OUT)), True),
         (KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)), False),
         (NoAnswerError("the broker did not answer"), True),
-        (ChunkFailedError("the broker refused 3 records"), False),
+        (ChunkFailedError("the broker rejected 3 records"), False),
         (PartitionHaltedError("a segment raised"), False),
     ],
     ids=repr,
