@@ -97,8 +97,6 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "budget: the end of a chunk is not looked at",
         "budget: the chunk that broke it is kept",
         "limit: a function for faults may import for ever",
-        "handlers: a worker that has only to say that a partition stops imports its segments",
-        "handlers: each partition tries an import again that has failed",
         "destination: keep_timestamp is ignored",
         "source: a stall is never noticed",
         "source: records that are lost beyond the range count too",
