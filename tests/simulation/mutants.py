@@ -33,7 +33,10 @@ SIMULATED = (
         for name in ("partition_worker", "chunk_filler", "chunk_retry", "bounded_calls", "stop_signal")
     ),
     *(f"{ENGINE}/reading/{name}.py" for name in ("range_reader", "shared_consumer", "held_offsets", "chunk")),
-    *(f"{ENGINE}/assignment/{name}.py" for name in ("claiming", "progress_store", "assignment", "range_state")),
+    *(
+        f"{ENGINE}/assignment/{name}.py"
+        for name in ("claiming", "progress_store", "assignment", "range_state", "last_words")
+    ),
     *(f"{ENGINE}/writing/{name}.py" for name in ("chunk_writer", "producer_session", "outputs", "destination")),
     *(f"{ENGINE}/faults/{name}.py" for name in ("dead_letter_topic", "fault_handler")),
     *(f"{ENGINE}/processing/{name}.py" for name in ("sequential", "concurrent", "copying", "retries")),
