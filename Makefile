@@ -5,7 +5,7 @@ PYTHON := $(VENV)/bin/python
 READY := $(VENV)/.ready
 TESTS := tests
 
-.PHONY: help demo test coverage interleave simulate conform mutants bench lint format lock clean torture soak
+.PHONY: help demo docs test coverage interleave simulate conform mutants bench lint format lock clean torture soak
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ mutants: $(READY) ## make the sources wrong, one place at a time: what no test n
 bench: $(READY) ## side by side with the peers; QUICK=1 for a short one, WORK=json for a part
 	$(PYTHON) bench/run.py $(if $(QUICK),--quick) $(if $(WORK),--work "$(WORK)")
 
+# In an environment of its own. With --quiet, MkDocs would not count the warnings that --strict fails on.
+SITE := site
+SITE_READY := $(VENV)-docs/.ready
+docs: $(SITE_READY) ## the documentation as a site, in SITE; a link that leads nowhere fails it
+	NO_MKDOCS_2_WARNING=1 $(VENV)-docs/bin/mkdocs build --strict --site-dir $(SITE)
+
 lint: $(READY) ## ruff, and mypy --strict
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -74,14 +80,19 @@ format: $(READY) ## ruff, applied
 
 # Pins every requirement again, with hashes and without the address of any registry.
 lock: $(READY) ## pin every requirement again, with hashes
-	for name in bootstrap dev build runtime spark-worker bench-spark bench-airflow-kafka; do \
+	for name in bootstrap dev build runtime spark-worker bench-spark bench-airflow-kafka docs; do \
 		$(VENV)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --custom-compile-command "make lock" \
 			--output-file requirements/$$name.txt requirements/$$name.in >/dev/null; \
 	done
 
 clean: ## remove the environments and caches
-	rm -rf $(VENV) $(VENV)-* dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* dist site .mypy_cache .pytest_cache .ruff_cache
 
 $(READY): requirements/bootstrap.txt requirements/dev.txt pyproject.toml scripts/setup.sh
 	scripts/setup.sh $(VENV)
+
+$(SITE_READY): requirements/docs.txt | $(READY)
+	$(VENV)/bin/uv venv --quiet --clear --python $(PYTHON) $(VENV)-docs
+	$(VENV)/bin/uv pip sync --quiet --require-hashes --no-build --python $(VENV)-docs/bin/python requirements/docs.txt
+	touch $@

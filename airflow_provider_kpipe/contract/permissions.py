@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-PAGE = "docs/operations/permissions.md"
-REMEDY = f"see what it has to be allowed in {PAGE}, then run again"
+# By its title: whoever has installed the wheel has no file of the checkout.
+PAGE = "the page 'Permissions' of kpipe's documentation"
+REMEDY = f"see {PAGE} for all that it has to be allowed, then run again"
 
 
 def forbidden(kind: str, name: str, said: str) -> str:

@@ -65,7 +65,7 @@ _FORBIDDEN = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional_id",
 }
 _REMEDIES = {
-    **dict.fromkeys(_FORBIDDEN, f"see what the connection's user has to be allowed in {PAGE}"),
+    **dict.fromkeys(_FORBIDDEN, f"see {PAGE} for all that the connection's user has to be allowed"),
     KafkaError.UNKNOWN_TOPIC_OR_PART: "see that the topic is there, with all its partitions",
     KafkaError.OFFSET_METADATA_TOO_LARGE: f"raise the brokers' offset.metadata.max.bytes to {METADATA_BYTES} or more",
     KafkaError.INVALID_TRANSACTION_TIMEOUT: "raise the brokers' transaction.max.timeout.ms to 60000 or more",

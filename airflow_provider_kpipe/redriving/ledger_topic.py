@@ -103,7 +103,7 @@ def _make(cluster: Cluster, change: Change, dead_letters: str, ledger: str, part
         raise KpipeError(
             f"the ledger topic {ledger!r}, which keeps what is redriven of {dead_letters!r}, could not be made "
             f"({error.str() if error else failure}): create it with {partitions} partitions and {POLICY}=compact, or "
-            f"let the connection's user create it ({PAGE})"
+            f"let the connection's user create it (see {PAGE})"
         ) from failure
 
 

@@ -91,7 +91,7 @@ def stop_if_unwritable(topic: str | None, own_topic: str, error: KafkaError, sou
     if topic == own_topic and error.code() in _TOPIC_ERRORS:
         raise PartitionHaltedError(
             f"topic {topic!r} cannot be written to ({error.str()}): see that it is there, and that the connection's "
-            f"user may write to it ({PAGE}), then run again",
+            f"user may write to it (see {PAGE}), then run again",
             source_offset,
         )
 

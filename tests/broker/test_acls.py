@@ -175,7 +175,7 @@ def allow(stage: Stage, role: str, granted: Sequence[Grant]) -> None:
 def assert_named(stage: Stage, case: Case, failure: BaseException) -> None:
     taken = case.taken.renamed(stage.names)
     assert re.search(rf"{taken.kind}s? .*'{re.escape(taken.name)}", str(failure)), str(failure)
-    assert "docs/operations/permissions.md" in str(failure)
+    assert "the page 'Permissions' of kpipe's documentation" in str(failure)
     assert not getattr(failure, "retriable", False)
 
 

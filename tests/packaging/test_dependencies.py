@@ -114,3 +114,11 @@ def as_pair(version: str) -> list[int]:
 def test_the_image_has_a_supported_python() -> None:
     (image,) = re.findall(r"^ARG PYTHON_IMAGE=python:([\d.]+)", (CHECKOUT / "docker" / "Dockerfile").read_text(), re.M)
     assert SpecifierSet(PROJECT["requires-python"]).contains(image)
+
+
+def test_every_requirement_is_locked_and_no_lock_names_a_registry() -> None:
+    (locked,) = re.findall(r"for name in ([a-z \-]+); do", (CHECKOUT / "Makefile").read_text())
+    folder = CHECKOUT / "requirements"
+    assert sorted(locked.split()) == sorted(file.stem for file in folder.glob("*.in"))
+    assert {file.stem for file in folder.glob("*.txt")} == set(locked.split())
+    assert [file.name for file in folder.glob("*.txt") if "://" in file.read_text()] == []

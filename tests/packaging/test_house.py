@@ -67,3 +67,18 @@ def test_words_that_nobody_else_uses_stay_away() -> None:
     texts = {file: file.read_text() for file in files if file.suffix in (".py", ".md", ".yml", ".yaml")}
     assert len(texts) > 200
     assert {str(file): found[0] for file, text in texts.items() if (found := GONE.search(text))} == {}
+
+
+def texts(file: Path) -> Iterator[str]:
+    """All texts of a module but its docstrings, which nobody sees at run time."""
+    tree = ast.parse(file.read_text())
+    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
+            yield node.value
+
+
+def test_no_message_names_a_page_that_is_in_the_checkout_only() -> None:
+    files = [file for root in (PACKAGE, ENGINE.parent) for file in sorted(root.rglob("*.py"))]
+    found = {(file.name, text) for file in files for text in texts(file) if re.search(r"\bdocs/|\.md\b", text)}
+    assert found == set()

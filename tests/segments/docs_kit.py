@@ -14,12 +14,14 @@ from airflow_provider_kpipe.task_group import kpipe_task_group
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+HOME = ROOT / "docs" / "index.md"
+QUICKSTART = ROOT / "docs" / "quickstart.md"
 GUIDE = ROOT / "docs" / "guide"
 OPERATIONS = ROOT / "docs" / "operations"
 REFERENCE = ROOT / "docs" / "reference.md"
 _FOLDERS = (GUIDE, OPERATIONS)
 _FOUND = (page for folder in _FOLDERS for page in sorted(folder.glob("*.md")))
-PAGES = {str(page.relative_to(ROOT)): page for page in (README, *_FOUND, REFERENCE)}
+PAGES = {str(page.relative_to(ROOT)): page for page in (README, HOME, QUICKSTART, *_FOUND, REFERENCE)}
 _OURS = [folder for folder in ROOT.iterdir() if folder.is_dir() and not folder.name.startswith(".")]
 _TEXTS = (*ROOT.glob("*.md"), *(page for folder in _OURS for page in folder.rglob("*.md")))
 # Also those for whoever works on kpipe; what lies in a hidden folder is somebody else's.

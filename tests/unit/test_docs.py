@@ -16,7 +16,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from docs_kit import GUIDE, MARKDOWN, PAGES, README, ROOT, all_arguments, anchors, links, prose, python_blocks, rows
+from docs_kit import (
+    GUIDE,
+    MARKDOWN,
+    PAGES,
+    QUICKSTART,
+    README,
+    ROOT,
+    all_arguments,
+    anchors,
+    links,
+    prose,
+    python_blocks,
+    rows,
+)
 
 import airflow_provider_kpipe
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import LARGEST_COUNT, MESSAGE_BYTES, STACKTRACE_BYTES
@@ -93,11 +106,11 @@ def names_looked_up(code: CodeType) -> set[str]:
 
 @pytest.fixture
 def shown(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the blocks of a page have made, one after the other; those of the README are two files."""
+    """What the blocks of a page have made, one after the other; some pages show two files."""
     monkeypatch.setitem(sys.modules, "orders_pb2", made_by_protoc())
     page = ModuleType("orders_pipeline")
     page.__file__ = str(tmp_path / "page.py")
-    if PAGES[name] == README:
+    if PAGES[name] in (README, QUICKSTART):
         monkeypatch.setitem(sys.modules, "orders_pipeline", page)
     for block in python_blocks(PAGES[name]):
         exec(compile(block, name, "exec", dont_inherit=True), page.__dict__)  # noqa: S102  # our own documentation
@@ -166,7 +179,7 @@ def test_names_to_import_are_there(name: str) -> None:
 def test_connections_are_taken() -> None:
     documents = [json.loads(text) for page in PAGES.values() for text in connections(page)]
     kafka, spark = ([each for each in documents if each["conn_type"] == kind] for kind in ("kafka", "spark"))
-    assert len(kafka) == len(spark) == 2
+    assert len(kafka) == len(spark) == 3
     assert all(urlsplit(each["host"]).scheme == "spark" or each["host"] == "local[2]" for each in spark)
     for each in kafka:
         given = {"host": None, "port": None, "login": None, "password": None, **each}

@@ -1,4 +1,4 @@
-"""Who does what the README says gets there."""
+"""Who does what the README or the quickstart says gets there."""
 
 from __future__ import annotations
 
@@ -14,19 +14,29 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 from confluent_kafka import Message
-from docs_kit import README, ROOT, python_blocks
+from docs_kit import QUICKSTART, README, ROOT, python_blocks
 
 from airflow_provider_kpipe import KafkaPipeline
 from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.sandbox.tools import TOOLS
 from kpipe_engine.processing.segment_chain import find_segment
 
-TEXT = README.read_text()
+
+@pytest.fixture(params=[README, QUICKSTART], ids=lambda page: page.stem)
+def page(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.param
+    return found
 
 
 @pytest.fixture
-def dag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
-    """The DAG that Airflow finds where the files of the README were put."""
-    for block in python_blocks(README):
+def text(page: Path) -> str:
+    return page.read_text()
+
+
+@pytest.fixture
+def dag(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
+    """The DAG that Airflow finds where the files of the page were put."""
+    for block in python_blocks(page):
         (name,) = re.findall(r"\A# dags/(\w+\.py)$", block, re.MULTILINE)
         (tmp_path / name).write_text(block)
     monkeypatch.syspath_prepend(tmp_path)
@@ -49,33 +59,33 @@ def test_its_files_are_a_dag_and_its_segments(dag: DAG, tmp_path: Path) -> None:
     assert dag.get_task("orders.run").py_files == [str(tmp_path / "orders_pipeline.py")]
 
 
-def test_its_segments_work(orders: KafkaPipeline) -> None:
-    (order,) = re.findall(r"echo '(.*)' \|", TEXT)
+def test_its_segments_work(text: str, orders: KafkaPipeline) -> None:
+    (order,) = re.findall(r"echo '(.*)' \|", text)
     record = Record(Message(topic="orders", partition=0, offset=0, value=order.encode()), Origin("run"))
     for path in orders.segments:
         record = find_segment(path)(record)
     assert json.loads(record.value) == {**json.loads(order), "total": 19.0}
 
 
-def test_its_topics_are_those_of_the_pipeline(orders: KafkaPipeline) -> None:
-    (made,) = re.findall(r"for topic in (.*); do", TEXT)
+def test_its_topics_are_those_of_the_pipeline(text: str, orders: KafkaPipeline) -> None:
+    (made,) = re.findall(r"for topic in (.*); do", text)
     assert made.split() == [*orders.topic_roles.values()]
 
 
-def test_its_connections_are_those_of_the_pipeline(dag: DAG, orders: KafkaPipeline) -> None:
-    added = re.findall(r"airflow connections add (\w+)", TEXT)
+def test_its_connections_are_those_of_the_pipeline(text: str, dag: DAG, orders: KafkaPipeline) -> None:
+    added = re.findall(r"airflow connections add (\w+)", text)
     assert added == [orders.source.conn_id, dag.get_task("orders.run").conn_id]
 
 
-def test_what_one_looks_at_is_there(dag: DAG, orders: KafkaPipeline) -> None:
-    assert {"orders.run", "orders.checkpoint"} <= dag.task_dict.keys() & set(re.findall(r"`([\w.]+)`", TEXT))
-    assert f"airflow dags unpause {dag.dag_id}\n" in TEXT
-    assert f"--group {orders.group}\n" in TEXT
-    assert f"--topic {orders.destination.topic} " in TEXT
+def test_what_one_looks_at_is_there(text: str, dag: DAG, orders: KafkaPipeline) -> None:
+    assert {"orders.run", "orders.checkpoint"} <= dag.task_dict.keys() & set(re.findall(r"`([\w.]+)`", text))
+    assert f"airflow dags unpause {dag.dag_id}\n" in text
+    assert f"--group {orders.group}\n" in text
+    assert f"--topic {orders.destination.topic} " in text
 
 
-def test_unpaused_it_runs_at_once_and_then_every_hour(dag: DAG) -> None:
-    assert "unpause it: it runs at once, and then every hour" in " ".join(TEXT.split())
+def test_unpaused_it_runs_at_once_and_then_every_hour(text: str, dag: DAG) -> None:
+    assert "unpause it: it runs at once, and then every hour" in " ".join(text.split())
     scheduled = DagSerialization.from_dict(DagSerialization.to_dict(dag))
     first = scheduled.next_dagrun_info(last_automated_run_info=None)
     assert first is not None
@@ -85,7 +95,29 @@ def test_unpaused_it_runs_at_once_and_then_every_hour(dag: DAG) -> None:
     assert second.run_after - first.run_after == timedelta(hours=1)
 
 
-def test_its_commands_are_targets() -> None:
+def test_the_commands_of_the_readme_are_targets() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"`?make ([a-z]+)", TEXT))
+    named = set(re.findall(r"`?make ([a-z]+)", README.read_text()))
     assert {"demo", "test", "bench", "lint"} <= named <= targets
+
+
+def test_the_quickstart_has_the_files_of_the_readme() -> None:
+    assert python_blocks(QUICKSTART) == python_blocks(README)
+
+
+def test_the_quickstart_has_the_commands_of_the_readme() -> None:
+    (section,) = re.findall(r"^## Use it\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)
+    shown = [
+        line.strip()
+        for block in re.findall(r"^ *```\n(.*?)^ *```$", section, re.M | re.S)
+        for line in block.split("\n")
+    ]
+    assert len(shown) >= 10
+    assert set(shown) <= {line.strip() for line in QUICKSTART.read_text().splitlines()}
+
+
+def test_the_quickstart_has_a_name_for_each_tool_that_it_calls() -> None:
+    text = QUICKSTART.read_text()
+    named = dict(re.findall(r"^(kafka-[a-z-]+\.sh)\(\) \{ tool ([a-z-]+) ", text, re.MULTILINE))
+    assert {f"{tool}.sh" for tool in named.values()} == named.keys() == set(re.findall(r"kafka-[a-z-]+\.sh", text))
+    assert set(named.values()) <= TOOLS.keys()

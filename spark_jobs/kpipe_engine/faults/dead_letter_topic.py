@@ -81,7 +81,7 @@ def _cannot_write(message: SourceMessage, topic: str, fault: Fault) -> str:
         remedy = "raise message.timestamp.after.max.ms of the dead-letter topic, and message.timestamp.before.max.ms"
     else:
         remedy = (
-            f"see that the topic is there, that the connection's user may write to it ({PAGE}), "
+            f"see that the topic is there, that the connection's user may write to it (see {PAGE}), "
             "and that it is not compacted"
         )
     return (

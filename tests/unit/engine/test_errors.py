@@ -92,7 +92,7 @@ def test_a_stopped_partition_knows_where() -> None:
 )
 def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
     with (
-        pytest.raises(PartitionHaltedError, match=rf"user may not use the {thing} \(why\): see what it has to be"),
+        pytest.raises(PartitionHaltedError, match=rf"user may not use the {thing} \(why\): see the page"),
         needing(topic="t", group="g", transactional_id="i"),
     ):
         raise KafkaException(KafkaError(code, "why"))

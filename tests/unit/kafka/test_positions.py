@@ -89,7 +89,9 @@ def test_a_client_that_may_not_find_the_group_says_so_instead_of_that_it_waited(
     with Positions(SETTINGS, answer_seconds=0) as positions, pytest.raises(KpipeError) as failure:
         positions.group_offsets("orders", "orders.in", [3])
     assert "gives no answer about group 'orders' (" in str(failure.value)
-    assert "): see what the connection's user has to be allowed in docs/operations/permissions.md" in str(failure.value)
+    assert "): see the page 'Permissions' of kpipe's documentation for all that the connection's user has to" in (
+        str(failure.value)
+    )
 
 
 @pytest.mark.parametrize(

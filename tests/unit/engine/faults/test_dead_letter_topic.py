@@ -208,8 +208,8 @@ def test_a_full_queue_is_waited_out(letters: DeadLetterTopic, producer: Any, mes
 
 SIZE = "raise max.message.bytes of the dead-letter topic, and message.max.bytes in the connection"
 TOPIC = (
-    "see that the topic is there, that the connection's user may write to it (docs/operations/permissions.md), "
-    "and that it is not compacted"
+    "see that the topic is there, that the connection's user may write to it "
+    "(see the page 'Permissions' of kpipe's documentation), and that it is not compacted"
 )
 REFUSALS = [
     (KafkaError.MSG_SIZE_TOO_LARGE, SIZE),
