@@ -100,7 +100,7 @@ class Claims:
         for state in states:
             where = self._plan.topic, state.partition, state.handled
             fitted = fit(state.to_store(self._plan, self._lease), self._plan.metadata_bytes)
-            epoch = state.range.leader_epoch
+            epoch = state.range.epoch_at(state.handled)
             positions.progress.append(TopicPartition(*where, fitted.progress, leader_epoch=epoch))
             if fitted.details is not None:
                 positions.details.append(TopicPartition(*where, fitted.details))
