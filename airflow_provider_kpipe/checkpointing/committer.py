@@ -140,10 +140,14 @@ def _remembered(plan: Plan, targets: Mapping[int, Target], before: Mapping[int, 
 
 
 def _positions(plan: Plan, targets: Mapping[int, Target]) -> list[TopicPartition]:
-    epochs = {each.partition: each.leader_epoch for each in plan.ranges}
+    ranges = {each.partition: each for each in plan.ranges}
     return [
         TopicPartition(
-            plan.topic, partition, target.offset, as_text(target.mark.to_json()), leader_epoch=epochs[partition]
+            plan.topic,
+            partition,
+            target.offset,
+            as_text(target.mark.to_json()),
+            leader_epoch=ranges[partition].epoch_at(target.offset),
         )
         for partition, target in targets.items()
     ]

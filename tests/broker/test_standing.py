@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -440,6 +441,31 @@ def test_a_log_that_was_cut_and_has_grown_again_stops_by_name(broker: SandboxBro
     assert stopped.state == "stopped"
     assert "the topic was truncated or re-created (" in (stopped.reason or "")
     assert ids(bench) == list(range(10))
+
+
+def test_a_log_that_was_not_cut_is_none_though_an_older_plan_has_stored_what_came_under_a_later_leader(
+    tmp_path: Path,
+) -> None:
+    """A run that has looked at the topic before the election finds its range done, and further, by a later one."""
+    with SandboxBroker(tmp_path) as own:
+        bench = Bench.make(own.bootstrap_servers)
+        fill(bench.bootstrap, bench.topic, numbered(10))
+        (before,) = bench.plan(run_key="before").ranges
+        own.restart()
+        fill(bench.bootstrap, bench.topic, numbered(10, start=10))
+        newer = bench.plan(run_key="newer")
+        assert newer.ranges[0].leader_epoch > before.leader_epoch
+        late = of_epoch(bench.plan(run_key="late", end=Explicit({0: 10})), before.leader_epoch)
+        bench.work(newer)
+        assert bench.checkpoint(newer).complete
+        bench.work(late)
+        bench.checkpoint(late)
+        fill(bench.bootstrap, bench.topic, numbered(5, start=20))
+
+        following = whole(bench, "following")
+
+        assert starts(following) == [20]
+        assert ids(bench) == list(range(25))
 
 
 def test_a_published_window_does_not_hide_that_a_log_was_cut_below_it(broker: SandboxBroker) -> None:

@@ -442,6 +442,20 @@ MUTATIONS = (
         "tests/unit/contract/test_plan.py",
     ),
     Mutation(
+        "ranges: of what lies beyond its end, a plan knows the leader",
+        f"{PACKAGE}/contract/offsets/ranges.py",
+        "return self.leader_epoch if offset <= self.end else NO_EPOCH",
+        "return self.leader_epoch",
+        "tests/unit/contract/offsets/test_ranges.py",
+    ),
+    Mutation(
+        "standing: of two epochs at an offset the earlier one counts",
+        STANDING,
+        "return max((each.leader_epoch for each in at_it or known), default=NO_EPOCH)",
+        "return min((each.leader_epoch for each in at_it or known), default=NO_EPOCH)",
+        "tests/unit/contract/progress/test_standing.py",
+    ),
+    Mutation(
         "committer: a group is taken beyond the log",
         COMMITTER,
         "            check_reached(positions, topic, plan, {at: target.offset for at, target in targets.items()})\n",

@@ -10,6 +10,7 @@ RETAINED = "a log whose start had moved beyond an election was taken for one tha
 ANOTHER_CUT = "the second piece of a newer run was taken for that of an older one, which had been cut elsewhere"
 LATE = "progress was not known to go back with a commit of the same worker that came late, in at least once"
 NOT_REDONE = "a chunk was missed in the counts that was written twice, by a run that died before it stored"
+OLDER_LEADER = "a log was taken for one that an unclean election had cut, where an older plan had stored a later end"
 TOLD_OF_ANOTHER = "progress was let expire that no checkpoint had told of: another run had come to that offset before"
 
 SEEDS: dict[int, str] = {
@@ -23,5 +24,6 @@ SEEDS: dict[int, str] = {
     5012207: ANOTHER_CUT,
     7027019: NOT_REDONE,
     7058610: LATE,
+    8274322: OLDER_LEADER,
 }
 """With what was wrong."""

@@ -49,6 +49,14 @@ class PartitionRange:
         """Return the number of offsets: an upper bound of the records, since markers and compaction leave holes."""
         return self.end - self.start
 
+    def epoch_at(self, offset: int) -> int:
+        """Return the leader epoch to store with an offset, which is at least that of the records before it.
+
+        The plan knows none for an offset beyond its end, to which another run has come: later leaders may have written
+        those records, and an epoch that is too low makes the log look truncated.
+        """
+        return self.leader_epoch if offset <= self.end else NO_EPOCH
+
     @property
     def pieces(self) -> tuple[PartitionRange, ...]:
         """The pieces that tasks work on: the range itself, if it is not cut."""

@@ -201,11 +201,9 @@ def _known(facts: Facts) -> int | None:
 
 def _epoch_at(completed: CompletedOffsets, held: Held | None, stored: Stored | None) -> int:
     known = [each for each in (stored, held) if each is not None]
-    for each in known:
-        if each.offset == completed.next_offset and not completed.beyond:
-            return each.leader_epoch
-    # Pieces have come to this offset, or further. An epoch that is too high never makes a log look truncated.
-    return max((each.leader_epoch for each in known), default=NO_EPOCH)
+    at_it = [each for each in known if each.offset == completed.next_offset and not completed.beyond]
+    # Otherwise pieces have come to this offset, or further. An epoch that is too high never makes a log look truncated.
+    return max((each.leader_epoch for each in at_it or known), default=NO_EPOCH)
 
 
 def _add(completed: CompletedOffsets, spans: Iterable[Iterable[int]]) -> None:

@@ -69,7 +69,7 @@ class ProgressStore:
         for state in states:
             place = self._plan.topic, state.partition, state.handled
             fitted = fit(state.to_stored_progress(self._plan, self._lease), self._plan.metadata_bytes)
-            epoch = state.range.leader_epoch
+            epoch = state.range.epoch_at(state.handled)
             entries.progress.append(TopicPartition(*place, fitted.progress, leader_epoch=epoch))
             if fitted.details is not None:
                 entries.details.append(TopicPartition(*place, fitted.details))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_kpipe.contract.offsets.origin import Origin
-from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRange
 from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, StoredProgress
@@ -53,6 +53,13 @@ def test_the_leaders_epoch_comes_with_the_offset_also_where_pieces_have_come_to_
     held = replace(marked(40), leader_epoch=5)
     found = standing_of(Facts(TOPIC, held, stored=None if offset == 40 else begun))
     assert (found.next_offset, found.leader_epoch) == (offset, epoch)
+
+
+@pytest.mark.parametrize(("of_stored", "of_held"), [(0, 5), (5, 0), (NO_EPOCH, 5), (5, NO_EPOCH)])
+def test_of_two_epochs_at_one_offset_the_later_one_counts(of_stored: int, of_held: int) -> None:
+    """An older plan may have stored what came under a later leader."""
+    begun, held = replace(stored(40), leader_epoch=of_stored), replace(marked(40), leader_epoch=of_held)
+    assert standing_of(Facts(TOPIC, held, stored=begun)).leader_epoch == 5
 
 
 def test_above_the_offset_of_the_group_pieces_may_have_gone_on_under_a_later_leader() -> None:
