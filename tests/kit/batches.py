@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
-from confluent_kafka import Message
 
 from airflow_provider_kpipe import batch_segment
-from airflow_provider_kpipe.record import Origin
+from airflow_provider_kpipe.record import Origin, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.batches.stages import StageChain
 from kpipe_engine.errors import SegmentError
 from kpipe_engine.writing.output_rows import Row
 
 USERS_MODULE = "user_batches"
-MakeMessage = Callable[..., Message]
-MakeMessages = Callable[..., list[Message]]
-Batch = pa.RecordBatch
+MakeMessage = Callable[..., SourceMessage]
+MakeMessages = Callable[..., list[SourceMessage]]
+Batch: TypeAlias = pa.RecordBatch
 
 
 def chain(*names: str) -> StageChain:
@@ -27,7 +26,7 @@ def chain(*names: str) -> StageChain:
     return StageChain([f"{USERS_MODULE}:{name}" for name in names], context, Origin("run"))
 
 
-def run(segments: StageChain, given: list[Message]) -> tuple[list[Row], dict[int, SegmentError]]:
+def run(segments: StageChain, given: list[SourceMessage]) -> tuple[list[Row], dict[int, SegmentError]]:
     segments.open()
     return segments.process(given)
 

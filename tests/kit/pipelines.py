@@ -88,7 +88,8 @@ class Bench:
         return f"{self.topic}.dead"
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
+        """Return the settings in the type that every client takes."""
         return {"bootstrap.servers": self.bootstrap, **self.login}
 
     @property

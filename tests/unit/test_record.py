@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
-from airflow_provider_kpipe.record import Origin, Record, RecordMetadata
+from airflow_provider_kpipe.record import Origin, Record, RecordMetadata, SourceMessage
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 def test_a_record_is_what_was_read(message: MakeMessage) -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.dead_letters.consumed_headers import headers_of
+from airflow_provider_kpipe.record import SourceMessage
 
 
 class UnreadableMessage:
@@ -17,7 +17,7 @@ class UnreadableMessage:
 
 
 @pytest.mark.parametrize("headers", [None, [("a", b"1"), ("a", None), ("b", b"\xff")]])
-def test_headers_come_as_the_client_returns_them(message: Callable[..., Message], headers: Any) -> None:
+def test_headers_come_as_the_client_returns_them(message: Callable[..., SourceMessage], headers: Any) -> None:
     assert headers_of(message(headers=headers)) == headers
 
 

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
+from airflow_provider_kpipe.record import SourceMessage
 from tests.kit.batches import USERS_MODULE, MakeMessage
 
 
@@ -23,10 +23,10 @@ def user() -> Iterator[Any]:
 
 
 @pytest.fixture
-def messages(message: MakeMessage) -> Callable[..., list[Message]]:
+def messages(message: MakeMessage) -> Callable[..., list[SourceMessage]]:
     """Messages of these values, from offset 10 on."""
 
-    def make(*values: bytes | None) -> list[Message]:
+    def make(*values: bytes | None) -> list[SourceMessage]:
         return [
             message(10 + at, value, key=b"k%d" % at, headers=[("h", b"%d" % at)]) for at, value in enumerate(values)
         ]

@@ -7,7 +7,6 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from confluent_kafka import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,13 +22,14 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaSource,
 )
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.faults import dead_letter_builder as module
 from kpipe_engine.faults.dead_letter_builder import CachedDeadLetterBuilder, DeadLetterBuilder, choose_write
 from kpipe_engine.redrive.original_record import choose_restore
 from tests.kit.letters import FAULT, LETTER, letters, strange_messages
 from tests.kit.plans import plan_of
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 PLAN = plan_of(PartitionRange(3, 0, 100, None), group="orders-v2")
 

@@ -8,9 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.errors import SegmentError
 from kpipe_engine.processing.async_segment_chain import AsyncSegmentChain, has_async
@@ -45,7 +44,7 @@ def chain(loop: asyncio.AbstractEventLoop) -> Callable[..., AsyncSegmentChain]:
 
 @pytest.fixture
 def process(
-    chain: Callable[..., AsyncSegmentChain], loop: asyncio.AbstractEventLoop, message: Callable[..., Message]
+    chain: Callable[..., AsyncSegmentChain], loop: asyncio.AbstractEventLoop, message: Callable[..., SourceMessage]
 ) -> Callable[..., list[Any]]:
     """Takes a record through the segments of these names, and gives the values that come out."""
 

@@ -9,12 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.processing import retries as module
 from kpipe_engine.processing.concurrent import ConcurrentProcessor
 from kpipe_engine.processing.retries import Retries
@@ -53,7 +52,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
 def test_each_record_waits_for_its_own_time(
     clock: Clock,
     tries: dict[int, int],
-    message: Callable[..., Message],
+    message: Callable[..., SourceMessage],
     session: Any,
     producer: Any,
     monkeypatch: pytest.MonkeyPatch,

@@ -9,11 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 from fateful_kit import UnspeakableError
 
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.testing import context_of
 from kpipe_engine.assignment.worker_position import WorkerPosition
@@ -21,7 +20,7 @@ from kpipe_engine.errors import PartitionHaltedError, SegmentError
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit, TimeLimit
 from kpipe_engine.processing.segment_chain import SegmentChain
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 class User(ModuleType):

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.reading.messages import BareMessage, read_headers
 
 
@@ -14,7 +14,7 @@ def test_headers_are_a_sequence_even_if_there_are_none(message: Callable[..., An
     assert list(read_headers(message(headers=headers))) == read
 
 
-def test_a_bare_message_is_the_same_without_its_headers(message: Callable[..., Message]) -> None:
+def test_a_bare_message_is_the_same_without_its_headers(message: Callable[..., SourceMessage]) -> None:
     whole: Any = message(5, b"value", headers=[("a", b"1")])
     bare = BareMessage(whole)
     assert bare.headers() is None

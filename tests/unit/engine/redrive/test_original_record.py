@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.redrive.original_record import OriginalRecord, back_to_source, choose_restore
 from kpipe_engine.writing.destination import PARTITIONER_CHOOSES
 from kpipe_engine.writing.header_rules import HeaderRules
@@ -20,7 +20,7 @@ from tests.kit.letters import LETTER
 PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
 KEEPING = replace(PIPELINE, destination=KafkaDestination("out", keep_partition=True))
 ELSEWHERE = replace(LETTER, source=Coordinates("returns", 1, 2))
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 @pytest.fixture
