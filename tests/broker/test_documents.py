@@ -14,11 +14,11 @@ from confluent_kafka import Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
 from airflow_provider_kpipe.contract.documents import DocumentError
-from airflow_provider_kpipe.contract.kafka_names import details_group_of
+from airflow_provider_kpipe.contract.kafka_names import details_group_of, progress_group_of
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTES, as_text
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
-from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Selection
 from airflow_provider_kpipe.redriving.selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker

@@ -12,7 +12,8 @@ from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
 from tests.simulation.kafka.partitioning import murmur2
 from tests.simulation.kafka.producer import Producer
-from tests.simulation.scheduler import Process, Simulation
+from tests.simulation.processes import Process
+from tests.simulation.scheduler import Simulation
 
 PLACE = TopicPartition("t", 0)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from tests.promises.model import Found
 from tests.promises.properties import DRAINED, LETTERS
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.workload.redrives import RedriveRun
 from tests.simulation.workload.runs import DagRun
 from tests.simulation.workload.script import HANDLERS

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tests.kit import pipelines
 from tests.promises.comparison import check
 from tests.promises.properties import REFUSED, Anomaly
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.stage import STAGE
 from tests.simulation.workload.drain import drain, found
 from tests.simulation.workload.fates import Fate

@@ -25,7 +25,8 @@ from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
 from tests.simulation.clock import VirtualTime
 from tests.simulation.kafka.groups import Held
-from tests.simulation.scheduler import FOREVER, Task
+from tests.simulation.processes import Task
+from tests.simulation.scheduler import FOREVER
 from tests.simulation.workload.world import NAME, Order, World
 
 PAUSES = (0.0, 0.0, 0.0, 0.1, 2.0, 50.0)

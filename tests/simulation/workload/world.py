@@ -21,7 +21,7 @@ from tests.kit.pipelines import Bench
 from tests.promises.model import Model, Place, Run
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.kafka.groups import Held
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.workload.scene import Scene
 from tests.simulation.workload.script import HANDLERS, Script
 

@@ -20,6 +20,7 @@ from airflow_provider_kpipe.contract.redrive.redrive import RedriveError, Redriv
 from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError, UnreachableError
 from airflow_provider_kpipe.forms.redrive import FIELDS
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.operators import redrive as module
 from airflow_provider_kpipe.operators import spark_job as job_operator
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
@@ -114,8 +115,8 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     stand_in = World(plan((0, 9), **OF_REDRIVE))
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: stand_in.get_conn())
-    monkeypatch.setattr(module.KpipeHook, "get_registry", lambda self: {})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: stand_in.get_conn())
+    monkeypatch.setattr(KpipeHook, "get_registry", lambda self: {})
     monkeypatch.setattr(module, "Positions", lambda settings: stand_in)
     monkeypatch.setattr(module, "make_redrive_plan", stand_in.make_plan)
     monkeypatch.setattr(module, "check_redrive_topics", stand_in.check_topics)

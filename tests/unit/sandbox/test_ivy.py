@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_kpipe.sandbox import ivy as module
+from airflow_provider_kpipe.sandbox import process
 from airflow_provider_kpipe.sandbox.errors import SandboxError
 from airflow_provider_kpipe.sandbox.ivy import Dependency, retrieve
 
@@ -28,7 +29,7 @@ class FakeIvy:
 @pytest.fixture
 def ivy(monkeypatch: pytest.MonkeyPatch) -> FakeIvy:
     fake = FakeIvy()
-    monkeypatch.setattr(module.process, "run", fake.run)
+    monkeypatch.setattr(process, "run", fake.run)
     monkeypatch.setattr(module, "find_java", lambda: Path("java"))
     monkeypatch.delenv("KPIPE_IVY_SETTINGS", raising=False)
     return fake

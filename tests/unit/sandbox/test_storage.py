@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_kpipe.sandbox import process
 from airflow_provider_kpipe.sandbox import storage as module
 from airflow_provider_kpipe.sandbox.errors import SandboxError
 from airflow_provider_kpipe.sandbox.storage import format_storage, new_cluster_id, read_cluster_id
@@ -38,7 +39,7 @@ def test_kafkas_own_tool_formats_and_its_refusal_is_quoted(tmp_path: Path, monke
         commands.append(command)
         return outcomes.pop(0)
 
-    monkeypatch.setattr(module.process, "run", run)
+    monkeypatch.setattr(process, "run", run)
     monkeypatch.setattr(module, "new_cluster_id", lambda: "-dash")
     settings = tmp_path / "server.properties"
     format_storage(Path("java"), [Path("a.jar")], settings)

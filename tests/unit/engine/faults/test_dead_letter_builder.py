@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS, Dialect
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter, write_envelope, write_raw
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import (
@@ -91,9 +91,9 @@ def test_what_letters_of_one_cause_have_in_common_is_made_once(
 ) -> None:
     made: list[DeadLetter] = []
     monkeypatch.setattr(
-        module.Dialect,
+        Dialect,
         "pattern",
-        lambda self, letter, own=module.Dialect.pattern: made.append(letter) or own(self, letter),
+        lambda self, letter, own=Dialect.pattern: made.append(letter) or own(self, letter),
     )
     write = choose_write(KafkaDeadLetter("orders.dead"), PLAN)
     for offset in range(5):

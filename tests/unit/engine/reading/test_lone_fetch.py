@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -86,7 +87,7 @@ def test_where_nothing_comes_the_worker_gets_to_look_around(
     clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 1.0, FETCH_SECONDS])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock, FETCH_SECONDS))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock, FETCH_SECONDS))
     monkeypatch.setattr(Client, "consume", lambda client, most, timeout: [])
     assert fetch_alone({}, START, 1) == []
     assert clients[0].is_closed

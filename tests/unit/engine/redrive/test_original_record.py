@@ -13,8 +13,8 @@ from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.redrive.original_record import OriginalRecord, back_to_source, choose_restore
-from kpipe_engine.writing.destination import PARTITIONER_CHOOSES
 from kpipe_engine.writing.header_rules import HeaderRules
+from kpipe_engine.writing.producer_session import PARTITIONER_CHOOSES
 from tests.kit.letters import LETTER
 
 PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))

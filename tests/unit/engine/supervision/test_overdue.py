@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -8,7 +11,6 @@ import pytest
 from airflow_provider_kpipe.contract.job import DRIVER_GRACES, Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
-from kpipe_engine.supervision import overdue as module
 from kpipe_engine.supervision.overdue import OVERDUE, end_when_overdue
 from tests.kit.plans import plan_of
 
@@ -33,9 +35,9 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The codes with which the process would have ended."""
     codes: list[int] = []
     FakeTimer.started = []
-    monkeypatch.setattr(module.threading, "Timer", FakeTimer)
-    monkeypatch.setattr(module.os, "_exit", codes.append)
-    monkeypatch.setattr(module.time, "time", lambda: NOW)
+    monkeypatch.setattr(threading, "Timer", FakeTimer)
+    monkeypatch.setattr(os, "_exit", codes.append)
+    monkeypatch.setattr(time, "time", lambda: NOW)
     return codes
 
 
