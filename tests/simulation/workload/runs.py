@@ -183,7 +183,7 @@ class DagRun:
             for again in range(2):
                 worker = scene.spawn(f"{label}#{again}", "work", run)
                 working.workers.append(worker)
-                scene.wait(lambda worker=worker: worker.done)
+                scene.wait(worker.has_ended)
                 world.heed(worker)
                 if not worker.process.dead:
                     return worker.result
