@@ -62,3 +62,14 @@ def appending(letter: bytes) -> Any:
 
 def passing(change: Callable[[Batch], Any]) -> Any:
     return batch_segment(lambda batch: change(batch))
+
+
+def noting(seen: list[Batch]) -> Any:
+    """A batch segment that notes what it takes, and gives it back."""
+
+    @batch_segment
+    def note(batch: Batch) -> Batch:
+        seen.append(batch)
+        return batch
+
+    return note

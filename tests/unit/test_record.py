@@ -77,7 +77,7 @@ def test_a_record_has_headers_of_its_own_so_that_a_dead_letter_gets_the_original
 
 
 def test_a_part_that_records_do_not_have_cannot_be_set(message: MakeMessage) -> None:
-    record = Record(message(), Origin("run"))
+    record: Any = Record(message(), Origin("run"))
     with pytest.raises(AttributeError):
         record.copy(header=[])
     with pytest.raises(AttributeError):

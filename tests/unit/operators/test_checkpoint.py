@@ -165,7 +165,12 @@ def test_it_ends_what_a_killed_job_has_left_open_where_there_are_transactions(
 ) -> None:
     settings: list[Any] = []
     monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {"of": self.kafka_conn_id})
-    monkeypatch.setattr(module, "publish", lambda *each: settings.append(each) or checkpoint(partition(0, 10)))
+
+    def publish(*each: Any) -> Checkpoint:
+        settings.append(each)
+        return checkpoint(partition(0, 10))
+
+    monkeypatch.setattr(module, "publish", publish)
     ends = KafkaSource("orders", "out_conn"), KafkaDestination("out", "out_conn")
     planned = plan((0, 10))
     KpipeCheckpointOperator(

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
 from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, PipelineError

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
@@ -102,7 +102,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(job_operator, "fit_to_topics", lambda settings, topics: settings)
     monkeypatch.setattr(KpipeHook, "get_registry", lambda self: {})
-    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(plan.number + 1, {}))
+    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(plan.number + 1, ()))
     for name in ("Positions", "Submission", "ProgressLog"):
         monkeypatch.setattr(job_run, name, stand_in)
     monkeypatch.setattr(job_run, "check_in_log", lambda positions, plan: stand_in.check_in_log(plan))
@@ -133,7 +133,12 @@ def test_the_job_gets_the_registry_of_each_end(
     run: Any, plan: MakePlan, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[KafkaSettings] = []
-    monkeypatch.setattr(job_run, "Submission", lambda job, kafka, **more: given.append(kafka) or world)
+
+    def submission(job: object, kafka: KafkaSettings, **more: Any) -> World:
+        given.append(kafka)
+        return world
+
+    monkeypatch.setattr(job_run, "Submission", submission)
     for name in ("conn", "registry"):
         monkeypatch.setattr(KpipeHook, f"get_{name}", lambda self, name=name: {name: self.kafka_conn_id})
     apart = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out", "other"), delivery="at_least_once")

@@ -63,7 +63,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         given.plans.append(plan)
         if given.error:
             raise given.error
-        return given.drains
+        drains: list[PartitionDrain] = given.drains
+        return drains
 
     monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(module, "look", look)

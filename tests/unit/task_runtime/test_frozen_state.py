@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from airflow.sdk import NEVER_EXPIRE  # type: ignore[attr-defined]  # Airflow's stub has forgotten it
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.task_runtime.frozen_state import frozen, record, recorded

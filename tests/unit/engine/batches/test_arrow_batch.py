@@ -9,14 +9,14 @@ import pytest
 from airflow_provider_kpipe import batch_segment
 from kpipe_engine.batches.arrow_batch import HEADERS
 from kpipe_engine.redrive.original_record import OriginalRecord
-from tests.kit.batches import Batch, MakeMessage, MakeMessages, chain, headers, passing, run, values
+from tests.kit.batches import Batch, MakeMessage, MakeMessages, chain, headers, noting, passing, run, values
 from tests.kit.letters import LETTER
 
 
 def test_a_record_out_of_a_dead_letter_has_the_letters_coordinates(user: Any, message: MakeMessage) -> None:
     """Its own partition is where it came from once, which differs from record to record."""
     seen: list[Batch] = []
-    user.look = batch_segment(lambda batch: seen.append(batch) or batch)
+    user.look = noting(seen)
     letters = [message(offset, topic="orders.dead", partition=0) for offset in (7, 8)]
     run(chain("look"), [OriginalRecord(each, LETTER, home, []) for home, each in enumerate(letters, start=1)])
     (batch,) = seen
@@ -27,7 +27,7 @@ def test_a_record_out_of_a_dead_letter_has_the_letters_coordinates(user: Any, me
 
 def test_a_batch_has_the_columns_of_its_records(user: Any, message: MakeMessage) -> None:
     seen: list[Batch] = []
-    user.look = batch_segment(lambda batch: seen.append(batch) or batch)
+    user.look = noting(seen)
     run(chain("look"), [message(10, b"\xff", key=None, timestamp=(1, 77)), message(12, None, timestamp=(1, 78))])
     (batch,) = seen
     assert batch.to_pydict() == {
@@ -73,7 +73,13 @@ def test_a_segment_may_choose_all_that_a_record_has(user: Any, messages: MakeMes
 
 def test_headers_are_shown_to_those_who_ask(user: Any, messages: MakeMessages) -> None:
     seen: list[Any] = []
-    user.asks = batch_segment(headers=True)(lambda batch: seen.append(batch["headers"].to_pylist()) or batch)
+
+    @batch_segment(headers=True)
+    def asks(batch: Batch) -> Batch:
+        seen.append(batch["headers"].to_pylist())
+        return batch
+
+    user.asks = asks
     rows, _ = run(chain("asks"), messages(b"a", b"b"))
     assert seen == [[[{"key": "h", "value": b"0"}], [{"key": "h", "value": b"1"}]]]
     assert [row[3] for row in rows] == [[("h", b"0")], [("h", b"1")]]
@@ -119,7 +125,13 @@ def test_what_no_batch_segment_does_is_a_fault_of_the_whole_batch(
     user: Any, messages: MakeMessages, change: Any, said: str
 ) -> None:
     calls: list[int] = []
-    user.wrong = batch_segment(lambda batch: calls.append(batch.num_rows) or change(batch))
+
+    @batch_segment
+    def wrong(batch: Batch) -> Any:
+        calls.append(batch.num_rows)
+        return change(batch)
+
+    user.wrong = wrong
     rows, failed = run(chain("wrong"), messages(b"a", b"b", b"c"))
     assert (rows, list(failed), calls) == ([], [10, 11, 12], [3])
     for error in failed.values():

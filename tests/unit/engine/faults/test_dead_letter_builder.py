@@ -90,11 +90,13 @@ def test_what_letters_of_one_cause_have_in_common_is_made_once(
     message: MakeMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[DeadLetter] = []
-    monkeypatch.setattr(
-        Dialect,
-        "pattern",
-        lambda self, letter, own=Dialect.pattern: made.append(letter) or own(self, letter),
-    )
+    own = Dialect.pattern
+
+    def pattern(dialect: Dialect, letter: DeadLetter) -> Any:
+        made.append(letter)
+        return own(dialect, letter)
+
+    monkeypatch.setattr(Dialect, "pattern", pattern)
     write = choose_write(KafkaDeadLetter("orders.dead"), PLAN)
     for offset in range(5):
         write(message(offset), replace(FAULT, message=f"no amount in {offset}"))

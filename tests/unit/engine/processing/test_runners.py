@@ -29,7 +29,7 @@ def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
         raise TimeoutError
 
     users = ModuleType("user_segments")
-    users.never = never
+    vars(users)["never"] = never
     monkeypatch.setitem(sys.modules, "user_segments", users)
     context = ConcurrentContext("run", "orders", 3, logging.getLogger())
     retries = Retries(RetryPolicy.fixed(2, 3_600), stop_signal)

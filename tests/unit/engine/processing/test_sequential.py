@@ -228,7 +228,7 @@ def test_a_dead_letter_has_the_headers_that_were_read_whatever_a_segment_did_to_
 
 
 def test_every_try_begins_with_the_record_as_it_was_read(
-    destination: Any, letters: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
+    segments: Any, destination: Any, letters: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[Any, ...]] = []
 
@@ -244,7 +244,7 @@ def test_every_try_begins_with_the_record_as_it_was_read(
     stop_signal = StopSignal()
     retries = Retries(RetryPolicy.fixed(2, 0.0), stop_signal)
     processor = SequentialProcessor(
-        FakeSegments(), destination, to_dead_letters(letters), retries, Origin("run"), stop_signal
+        segments, destination, to_dead_letters(letters), retries, Origin("run"), stop_signal
     )
     counts = Counts()
     assert processor.process([message(5, b"tea", headers=[("a", b"1")])], counts, {}, math.inf) == 1

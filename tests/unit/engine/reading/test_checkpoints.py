@@ -57,7 +57,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> Groups:
 def reached(*partitions: int) -> dict[int, int | None]:
     found = Checkpoints({"isolation.level": "read_committed"}, PLAN, partitions)
     positions = {each: found.reached(each) for each in partitions}
-    return {each: held and held.offset for each, held in positions.items()}
+    return {each: None if held is None else held.offset for each, held in positions.items()}
 
 
 def test_a_checkpoint_moves_a_partition_beyond_the_start_of_the_plan(groups: Groups) -> None:

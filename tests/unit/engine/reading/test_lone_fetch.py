@@ -59,7 +59,8 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
 def test_the_client_that_has_fetched_is_closed_when_its_messages_are_given_out(
     clients: list[Client], most: int, found: list[str]
 ) -> None:
-    assert fetch_alone({}, START, most) == found
+    given: list[Any] = fetch_alone({}, START, most)
+    assert given == found
     (client,) = clients
     assert client.is_closed
     assert (client.settings["queued.min.messages"], client.settings["fetch.queue.backoff.ms"]) == (1, 1_000)

@@ -16,7 +16,7 @@ def test_headers_are_a_sequence_even_if_there_are_none(message: Callable[..., An
 
 def test_a_bare_message_is_the_same_without_its_headers(message: Callable[..., SourceMessage]) -> None:
     whole: Any = message(5, b"value", headers=[("a", b"1")])
-    bare = BareMessage(whole)
+    bare: Any = BareMessage(whole)
     assert bare.headers() is None
     assert read_headers(bare) == ()
     for part in ("topic", "partition", "offset", "key", "value", "timestamp"):

@@ -47,7 +47,7 @@ def test_a_letter_that_does_not_say_when_its_record_was_made_keeps_its_own_time(
 
 
 def test_for_the_source_it_bears_what_lets_a_later_fault_count_on(original: Any) -> None:
-    headers = choose_restore(PIPELINE, "source")(original, LETTER).headers() or []
+    headers: list[Any] = choose_restore(PIPELINE, "source")(original, LETTER).headers() or []
     assert tuple(headers[: len(LETTER.headers)]) == LETTER.headers
     assert all(name in FAULT_HEADERS for name, _ in headers[len(LETTER.headers) :])
     told = read_dead_letter(LETTER.key, LETTER.value, headers)
