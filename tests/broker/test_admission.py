@@ -7,6 +7,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import orders_kit
 import psutil
@@ -45,7 +46,7 @@ def test_reading_pauses_and_resumes(
         own_broker.bootstrap_servers, delivery=delivery, chunk_seconds=600.0, segments=["orders_kit:behind_the_gate"]
     )
     fill(bench.bootstrap, bench.topic, [Sent(PAYLOAD, str(number).encode()) for number in range(RECORDS)])
-    settings = {"queue.buffering.max.messages": "2000"}
+    settings: dict[str, Any] = {"queue.buffering.max.messages": "2000"}
     working = Working(bench.worker(bench.plan(), **settings))
     # What tests before this one have freed would be used again, and not be seen as growth.
     ctypes.CDLL(None).malloc_trim(0)
@@ -80,7 +81,7 @@ def test_reading_pauses_and_resumes(
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_record_that_is_larger_than_the_queue_was_to_be_is_written(broker: SandboxBroker, delivery: Delivery) -> None:
     # As a task does whose partitions share what one of them may take for its queue.
-    settings = {"queue.buffering.max.kbytes": "200", "message.max.bytes": "1000000"}
+    settings: dict[str, Any] = {"queue.buffering.max.kbytes": "200", "message.max.bytes": "1000000"}
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery)
     fill(bench.bootstrap, bench.topic, [Sent(b"before"), Sent(b"x" * 900_000), Sent(b"after")])
     working = Working(bench.worker(bench.plan(), **settings))

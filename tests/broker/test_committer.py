@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
@@ -143,7 +144,7 @@ def test_what_is_published_for_a_run_that_is_still_at_work_remains_its_own(bench
 
 def test_a_new_group_that_begins_at_the_end_stands_there(bench: Bench) -> None:
     """Otherwise the next plan would begin at a later end, and what came in between would never be read."""
-    wishes = {"start": Committed("latest")}
+    wishes: dict[str, Any] = {"start": Committed("latest")}
     first = bench.plan(run_key="first", **wishes)
     assert first.pending == ()
     assert bench.checkpoint(first).complete

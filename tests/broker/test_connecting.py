@@ -51,7 +51,7 @@ ROOMS = {
     "airflow_provider_kpipe.kafka": CHECKOUT / "airflow_provider_kpipe" / "kafka",
     "kpipe_engine": CHECKOUT / "spark_jobs" / "kpipe_engine",
 }
-KINDS = {"Consumer": Consumer, "Producer": Producer, "AdminClient": AdminClient}
+KINDS: dict[str, Any] = {"Consumer": Consumer, "Producer": Producer, "AdminClient": AdminClient}
 SECONDS = 4.0
 REFUSED_SECONDS = 10.0
 # A handful at once, and then one or two a second. It was 80 a second.

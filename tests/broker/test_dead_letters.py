@@ -14,7 +14,7 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDialect, DeadLetterFormat
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from tests.kit.pipelines import Bench
+from tests.kit.pipelines import IMPATIENT, Bench
 from tests.kit.topics import Seen, Sent, fill, numbered, read_all
 
 POISON = Sent(
@@ -167,7 +167,7 @@ def test_a_dead_letter_topic_that_takes_nothing_is_not_blamed_on_the_size(broker
     if topic == "compacted":
         create_topics(bench.bootstrap, bench.dead, config={"cleanup.policy": "compact"})
 
-    (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
+    (progress,) = bench.work(plan, **IMPATIENT)
 
     assert (progress.next_offset, progress.complete) == (4, False)
     assert f"offset 4: its dead letter cannot be written to topic '{bench.dead}'" in (progress.reason or "")

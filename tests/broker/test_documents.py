@@ -14,11 +14,11 @@ from confluent_kafka import Producer, TopicPartition
 
 from airflow_provider_kpipe.contract.dead_letters.envelope import Envelope
 from airflow_provider_kpipe.contract.documents import DocumentError
-from airflow_provider_kpipe.contract.kafka_names import details_group_of
+from airflow_provider_kpipe.contract.kafka_names import details_group_of, progress_group_of
 from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTES, as_text
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
-from airflow_provider_kpipe.contract.plan import Plan, progress_group_of
+from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.redrive.redrive import Selection
 from airflow_provider_kpipe.redriving.selection import check_selection
 from airflow_provider_kpipe.sandbox import SandboxBroker
@@ -55,7 +55,7 @@ def rewrite(
     """What is stored for a partition is as another version would have stored it."""
     group = group or progress_group_of(bench.pipeline.group)
     position = held(bench.bootstrap, group, bench.topic, partition)
-    written = as_text(change(json.loads(position.metadata)))
+    written = as_text(change(json.loads(position.metadata or "")))
     hold(bench.bootstrap, group, TopicPartition(bench.topic, partition, position.offset, written))
     return written
 
@@ -314,7 +314,7 @@ def test_a_mark_of_a_newer_version_fails_the_plan_by_name(broker: SandboxBroker)
     bench.work(plan)
     bench.checkpoint(plan)
     group = bench.pipeline.group
-    mark = json.loads(held(bench.bootstrap, group, bench.topic).metadata)
+    mark = json.loads(held(bench.bootstrap, group, bench.topic).metadata or "")
     newer = json.dumps({**mark, "kpipe": "CommitMark 9.8.0", "schema_version": mark["schema_version"] + 1})
     hold(bench.bootstrap, group, TopicPartition(bench.topic, 0, 10, newer))
     with pytest.raises(DocumentError, match=rf"^partition 0 in group '{group}': CommitMark.*written by kpipe 9\.8\.0"):

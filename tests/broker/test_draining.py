@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -24,7 +25,7 @@ def bench(broker: SandboxBroker) -> Bench:
 
 
 def drained(bench: Bench, **target: object) -> dict[int, bool]:
-    spec = {
+    spec: dict[str, Any] = {
         "group": bench.pipeline.group,
         "topic": bench.topic,
         "isolation_level": "read_committed",

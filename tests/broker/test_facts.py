@@ -18,7 +18,8 @@ EARLIEST = Committed("earliest")
 
 def plan_beside_a_checkpoint(bench: Bench, earlier: Plan, monkeypatch: pytest.MonkeyPatch) -> Plan:
     """A plan that has read one of the group's two sides when the checkpoint of an earlier one comes."""
-    read, is_done = Positions.group_offsets, []
+    read = Positions.group_offsets
+    is_done: list[bool] = []
 
     def group_offsets(positions: Positions, *asked: Any) -> Any:
         found = read(positions, *asked)

@@ -71,7 +71,7 @@ def work_beside_a_bomb(bench: Bench, fates: Mapping[int, str]) -> tuple[dict[str
 def test_no_record_is_blamed_and_the_partition_stops_by_name_in_front_of_the_batch(
     broker: SandboxBroker, delivery: Delivery, login: Mapping[str, str], fates: Mapping[int, str]
 ) -> None:
-    spec = {"delivery": delivery, "segments": ["deadly_kit:deadly"], "worker_memory_mb": MEMORY_MB}
+    spec: dict[str, Any] = {"delivery": delivery, "segments": ["deadly_kit:deadly"], "worker_memory_mb": MEMORY_MB}
     bench = replace(Bench.make(broker.bootstrap_servers, 2, **spec), login=login)
     stopped, written = work_beside_a_bomb(bench, fates)
     assert written == list(range(GOOD))

@@ -186,14 +186,16 @@ def test_a_registry_that_refuses_stops_the_partition_and_loses_nothing(
     assert [each.value for each in output(bench)] == [None, *(value[:-1] + b"\x01" for value, _ in ORDERS)]
 
 
-def test_a_registry_that_comes_back_within_the_tries_costs_nothing(broker: SandboxBroker, registry: Registry) -> None:
+def test_a_registry_that_comes_back_within_the_tries_costs_nothing(
+    broker: SandboxBroker, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers = iter([(503, {"error_code": 50301, "message": "starting"})] * 2)
     answer = registry.answer
 
     def late(*asked: Any) -> Any:
         return next(answers, None) or answer(*asked)
 
-    registry.answer = late
+    monkeypatch.setattr(registry, "answer", late)
 
     bench, progress = run(
         broker,

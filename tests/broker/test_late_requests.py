@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,8 @@ def test_a_late_end_of_a_transaction_ends_no_other(number: int) -> None:
         plan = bench.plan()
         proxy.on_request = postman.on_request
         # Small batches: there is something to write before and after the late request.
-        worker = bench.worker(plan, **{"bootstrap.servers": proxy.address, "batch.num.messages": 100, "linger.ms": 0})
+        small: dict[str, Any] = {"batch.num.messages": 100, "linger.ms": 0}
+        worker = bench.worker(plan, **{**small, "bootstrap.servers": proxy.address})
         (progress,) = worker.run()
         assert postman.delivered
         assert progress.complete, progress.reason

@@ -13,6 +13,7 @@ from airflow_provider_kpipe.contract.dead_letters.dead_letter import FirstFault,
 from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
 from airflow_provider_kpipe.contract.dead_letters.messages import write_envelope, write_raw
 from airflow_provider_kpipe.contract.faults.fault import FailedTry
+from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDialect
 from airflow_provider_kpipe.planning.letter_room import STORY_BYTES, check_letter_room, letter_bytes
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from tests.kit.letters import LETTER
@@ -64,9 +65,10 @@ def test_nothing_is_said_of_what_a_mapper_makes(broker: SandboxBroker, caplog: p
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_story_takes_more_than_it_is_said_to(dialect: str) -> None:
+def test_no_story_takes_more_than_it_is_said_to(dialect: DeadLetterDialect) -> None:
     large = "\n" * 100_000
-    fault = replace(LETTER.fault, **dict.fromkeys(("component", "exception_class", "message", "stacktrace"), large))
+    texts: dict[str, Any] = dict.fromkeys(("component", "exception_class", "message", "stacktrace"), large)
+    fault = replace(LETTER.fault, **texts)
     tries = tuple(FailedTry(at, "E" * 500, large[:2_000], 1.0) for at in range(1, 20))
     letter = replace(
         LETTER, headers=(), key=None, value=b"", fault=bounded(replace(fault, retries=tries)), run_key="r" * 750
@@ -88,7 +90,8 @@ def test_a_record_at_the_limit_of_its_source_becomes_a_letter_with_the_remedy(
     large = LARGEST - 200
     fill(bench.bootstrap, bench.topic, [Sent(b"x" * large)], **{"message.max.bytes": str(LARGEST)})
 
-    (progress,) = bench.work(bench.plan(), **{"message.max.bytes": str(enough)})
+    fitting: dict[str, Any] = {"message.max.bytes": str(enough)}
+    (progress,) = bench.work(bench.plan(), **fitting)
 
     assert (progress.complete, progress.counts.dead_lettered) == (True, 1)
     assert len(read_all(bench.bootstrap, f"{bench.topic}.letters")) == 1

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import telling_kit
@@ -80,6 +81,7 @@ def test_counters_and_causes_that_do_not_fit_beside_the_offset_are_stored_and_fo
     bench = talkative(broker.bootstrap_servers, delivery)
     check_a_talkative_run(bench)
     found = held(bench.bootstrap, f"{bench.pipeline.group}.kpipe", bench.topic)
+    assert found.metadata is not None
     assert len(found.metadata.encode()) <= METADATA_BYTES
 
 
@@ -214,11 +216,11 @@ def test_backfills_that_are_published_half_way_never_overflow(broker: SandboxBro
     chance, spans = random.Random(7), []
     for number in range(12):
         # Each begins anew in pieces of its own, and takes the group a little further than the one before it.
-        window = {"start": Explicit({0: 0}), "end": Explicit({0: 600 + 30 * number})}
+        window: dict[str, Any] = {"start": Explicit({0: 0}), "end": Explicit({0: 600 + 30 * number})}
         plan = bench.plan(run_key=f"run-{number}", publish=True, **window)
         run_half_way(bench, plan, chance, first=number + 1)
         bench.checkpoint(plan)
-        mark = json.loads(held(bench.bootstrap, bench.pipeline.group, bench.topic).metadata)
+        mark = json.loads(held(bench.bootstrap, bench.pipeline.group, bench.topic).metadata or "")
         spans.append(len(mark["beyond"]))
     finish(bench)
 

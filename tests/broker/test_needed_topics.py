@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from airflow_provider_kpipe import KafkaDeadLetter, KafkaDestination, KafkaSource, PartitionScaling
-from airflow_provider_kpipe.contract.redrive.redrive import Redrive, Selection, ledger_topic_of
+from airflow_provider_kpipe.contract.redrive.redrive import Redrive, RedriveTarget, Selection, ledger_topic_of
 from airflow_provider_kpipe.exceptions import UnknownTopicError
 from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
 from airflow_provider_kpipe.redriving.planning import check_redrive_topics
@@ -43,7 +43,7 @@ def test_only_what_is_missing_is_named(broker: SandboxBroker) -> None:
 
 
 @pytest.mark.parametrize(("target", "role"), [("source", "source"), ("output", "destination")])
-def test_a_redrive_names_its_own(broker: SandboxBroker, target: str, role: str) -> None:
+def test_a_redrive_names_its_own(broker: SandboxBroker, target: RedriveTarget, role: str) -> None:
     bench = Bench.make(broker.bootstrap_servers)
     lost = replace(bench.pipeline, source=KafkaSource("no-source"), destination=KafkaDestination("no-output"))
     redrive = Redrive("source", Selection(), None, "no-parking", ledger_topic_of(lost), "no-source")

@@ -60,7 +60,7 @@ def work_until_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkUnti
 def test_a_worker_that_does_not_yield_is_ended_and_its_partition_is_named(
     broker: SandboxBroker, work_until_late: WorkUntilLate, delivery: Delivery
 ) -> None:
-    spec = {"delivery": delivery, "segments": ["deadly_kit:deadly"], "chunk_records": 5}
+    spec: dict[str, Any] = {"delivery": delivery, "segments": ["deadly_kit:deadly"], "chunk_records": 5}
     bench = Bench.make(broker.bootstrap_servers, 2, **spec)
     # In the second chunk of partition 0.
     fates = {14: "sleep"}

@@ -80,7 +80,8 @@ def test_two_runs_at_the_same_time_come_to_terms(
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:slowly"], chunk_seconds=0.5)
     fill(bench.bootstrap, bench.topic, numbered(600))
     older, newer = bench.plan("older"), bench.plan("newer")
-    first, second = (Working(bench.worker(plan, **{"linger.ms": "5"})) for plan in (older, newer))
+    quick: dict[str, Any] = {"linger.ms": "5"}
+    first, second = (Working(bench.worker(plan, **quick)) for plan in (older, newer))
 
     def slowly(record: Any) -> Any:
         time.sleep(0.01)

@@ -13,7 +13,7 @@ from airflow_provider_kpipe.contract.offsets.limits import Explicit
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from kpipe_engine.assignment.worker_position import WorkerPosition
-from tests.kit.pipelines import Bench
+from tests.kit.pipelines import IMPATIENT, Bench
 from tests.kit.topics import Seen, Sent, committed, fill, fill_in_transactions, numbered, read_all
 
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")
@@ -123,8 +123,8 @@ def test_many_records_of_a_chunk_that_cannot_be_written_whole(
     broker: SandboxBroker, delivery: Delivery, on_fault: str
 ) -> None:
     """Each of them takes a try of its own to be found, and none of these tries is in vain."""
-    spec = {"delivery": delivery, "segments": ["orders_kit:every_third_second_too_large"], "on_fault": on_fault}
-    bench = Bench.make(broker.bootstrap_servers, **spec)
+    segments = ["orders_kit:every_third_second_too_large"]
+    bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=segments, on_fault=on_fault)
     fill(bench.bootstrap, bench.topic, numbered(30))
 
     (progress,) = bench.work(bench.plan())
@@ -189,7 +189,7 @@ def test_no_record_is_at_fault_for_a_destination_that_is_gone(
     admin.delete_topics([bench.output])[bench.output].result(30)
 
     # A client waits for half a minute for a topic that may just have been made.
-    (progress,) = bench.work(plan, **{"topic.metadata.propagation.max.ms": "100"})
+    (progress,) = bench.work(plan, **IMPATIENT)
 
     assert (progress.state, progress.next_offset) == ("stopped", 0)
     assert f"topic '{bench.output}' cannot be written to" in (progress.reason or "")

@@ -27,6 +27,7 @@ from kpipe_engine.assignment import claiming as ownership
 from tests.kit.gated import SEGMENT, gated, in_the_middle
 from tests.kit.guarded import guarded_broker
 from tests.kit.jobs import wait_for
+from tests.kit.permissions import ANY_NAME
 from tests.kit.pipelines import Bench
 from tests.kit.redrives import order, redrive, work
 from tests.kit.topics import fill, numbered, read_all
@@ -67,7 +68,7 @@ def forbid(bench: Bench, kind: ResourceType, name: str, seen: bool) -> None:
 
 def allow_again(bench: Bench, name: str) -> None:
     any_rule = AclBindingFilter(
-        ResourceType.ANY, name, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+        ResourceType.ANY, name, ResourcePatternType.ANY, ANY_NAME, ANY_NAME, AclOperation.ANY, AclPermissionType.ANY
     )
     admin = AdminClient(bench.settings)
     (gone,) = admin.delete_acls([any_rule]).values()

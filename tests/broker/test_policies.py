@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_kpipe import KafkaDeadLetter, PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
+from airflow_provider_kpipe.contract.pipeline.scaling import ExecutionMode
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from tests.kit.pipelines import Bench
@@ -102,7 +103,7 @@ def test_a_function_of_the_user_chooses_for_each_fault(broker: SandboxBroker, de
 
 @pytest.mark.parametrize("at_once", [1, 4], ids=["in order", "relaxed"])
 def test_a_record_that_stops_its_partition_is_counted_where_it_passes(broker: SandboxBroker, at_once: int) -> None:
-    mode = "relax_ordering_within_partition" if at_once > 1 else "preserve_partition_order"
+    mode: ExecutionMode = "relax_ordering_within_partition" if at_once > 1 else "preserve_partition_order"
     bench = Bench.make(
         broker.bootstrap_servers,
         segments=["faulty_kit:CountsAndFailsAtFive"],
@@ -168,7 +169,7 @@ def test_a_record_is_tried_again(
     ids=["in order", "in threads", "awaited"],
 )
 def test_every_try_begins_with_the_record_as_it_was_read(broker: SandboxBroker, segment: str, at_once: int) -> None:
-    mode = "relax_ordering_within_partition" if at_once > 1 else "preserve_partition_order"
+    mode: ExecutionMode = "relax_ordering_within_partition" if at_once > 1 else "preserve_partition_order"
     bench = Bench.make(
         broker.bootstrap_servers,
         segments=[f"faulty_kit:{segment}"],

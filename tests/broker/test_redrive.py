@@ -18,9 +18,10 @@ from airflow_provider_kpipe.exceptions import StalePlanError
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.redriving.preview import preview
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from kpipe_engine.assignment.worker_position import At, WorkerPosition
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.redrive.ledger import Ledger
-from tests.kit.pipelines import Bench
+from tests.kit.pipelines import IMPATIENT, Bench
 from tests.kit.redrives import dry_run, fixed, ids, letters, order, redrive, work, worker
 from tests.kit.topics import Sent, committed, fill, numbered, read_all
 
@@ -363,7 +364,7 @@ def test_no_letter_is_at_fault_for_a_target_that_is_gone(broker: SandboxBroker, 
     gone = bench.topic if target == "source" else bench.output
     admin.delete_topics([gone])[gone].result(30)
 
-    (progress,) = worker(bench, made, **{"topic.metadata.propagation.max.ms": "100"}).run()
+    (progress,) = worker(bench, made, **IMPATIENT).run()
 
     assert (progress.state, progress.next_offset) == ("stopped", 0)
     assert f"topic '{gone}' cannot be written to" in (progress.reason or "")
@@ -407,11 +408,13 @@ def test_a_dry_run_counts_what_a_run_would_do_and_writes_nothing(broker: Sandbox
 
 def test_the_ledger_is_read_while_no_letter_is_in_hand(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = fixed(with_dead_letters(broker))
-    at_work = worker(bench, order(bench))
-    read, in_hand = Ledger._redriven, []
+    position = WorkerPosition()
+    at_work = worker(bench, order(bench), position=position)
+    read = Ledger._redriven
+    in_hand: list[At | None] = []
 
     def watched(ledger: Ledger) -> Redriven:
-        in_hand.append(at_work.position.at)
+        in_hand.append(position.at)
         return read(ledger)
 
     monkeypatch.setattr(Ledger, "_redriven", watched)

@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import Delivery, Kafka
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
-from tests.kit.pipelines import Bench
+from tests.kit.pipelines import IMPATIENT, Bench
 from tests.kit.topics import fill, numbered, read_all
 
 RECORDS = 200
@@ -49,7 +49,7 @@ def test_one_for_a_topic_that_is_not_there_is_a_dead_letter(
     bench = Bench.make(broker.bootstrap_servers, segments=chosen, delivery=delivery, chunk_records=20)
     fill(bench.bootstrap, bench.topic, numbered(RECORDS))
     # A client waits for half a minute for a topic that may just have been made.
-    (progress,) = bench.work(bench.plan(), **{"topic.metadata.propagation.max.ms": "100"})
+    (progress,) = bench.work(bench.plan(), **IMPATIENT)
     assert progress.complete, progress.reason
     assert (progress.counts.written, progress.counts.dead_lettered) == (RECORDS - 1, 1)
     assert [each.key for each in read_all(bench.bootstrap, bench.dead)] == [b"5"]

@@ -49,6 +49,12 @@ class AtWork:
         self.working.join(120)
         assert not self.working.is_alive()
 
+    def has_stored(self) -> bool:
+        return stored_of(self.bench) >= STORED
+
+    def is_paused(self) -> bool:
+        return bool(session_of(self.working.worker)._admission.paused)
+
     @property
     def state(self) -> tuple[str, int, str]:
         (progress,) = self.working.progress
@@ -119,7 +125,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
         works = [begin(stack, each, tmp_path / f"gate-{at}") for at, each in enumerate((*led, *needy, *patient))]
         going_on, stopping, waiting = works[:2], works[2:6], works[6:]
         for each in works:
-            wait_for(lambda each=each: stored_of(each.bench) >= STORED, "the first chunk")
+            wait_for(each.has_stored, "the first chunk")
         let_lead(bootstrap, *COORDINATORS)
 
         second.kill()
@@ -142,7 +148,7 @@ def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_g
         for each in waiting:
             each.let_go()
         for each in waiting:
-            wait_for(lambda each=each: session_of(each.working.worker)._admission.paused, "output that waits")
+            wait_for(each.is_paused, "output that waits")
         second.start()
         await_brokers(bootstrap)
         await_in_sync(bootstrap, replicated, 2)

@@ -14,16 +14,13 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from airflow_provider_kpipe.sandbox import (
-    SandboxBroker,
-    SandboxError,
-    create_topics,
-    kafka_consumer_groups,
-    storage,
-)
+from airflow_provider_kpipe.sandbox import storage
+from airflow_provider_kpipe.sandbox.broker import SandboxBroker
+from airflow_provider_kpipe.sandbox.errors import SandboxError
 from airflow_provider_kpipe.sandbox.jars import kafka_jars
 from airflow_provider_kpipe.sandbox.ports import free_ports
-from airflow_provider_kpipe.sandbox.tools import TOOLS
+from airflow_provider_kpipe.sandbox.tools import TOOLS, kafka_consumer_groups
+from airflow_provider_kpipe.sandbox.topics import create_topics
 from tests.kit.processes import outlasting
 
 MakeTopic = Callable[..., str]

@@ -22,12 +22,12 @@ RECORDS, CULPRIT = 60, 41
 # Enough to import and to open what does so at once, on a machine that is busy.
 LONGER = 5.0
 RELAXED = PartitionScaling("relax_ordering_within_partition", max_in_flight_per_partition=4)
-INTERRUPTED = {
+INTERRUPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "record": ("sleep", {"segments": ["deadly_kit:deadly"]}),
     "batch": ("sleep", {"segments": ["deadly_kit:deadly_batch"]}),
     "coroutine": ("await", {"segments": ["deadly_kit:deadly_async"], "scaling": RELAXED}),
 }
-ENDED = {
+ENDED: dict[str, tuple[str, dict[str, Any]]] = {
     "in C": ("hang", {"segments": ["deadly_kit:deadly"]}),
     "batch in C": ("hang", {"segments": ["deadly_kit:deadly_batch"]}),
     "thread": ("sleep", {"segments": ["deadly_kit:deadly"], "scaling": RELAXED}),
@@ -131,7 +131,7 @@ def test_batches_whose_first_import_is_interrupted_are_no_records_after_the_seco
     monkeypatch.setenv("KPIPE_TEST_IMPORT_FATE", "sleep")
     monkeypatch.setenv("KPIPE_TEST_IMPORT_MARK", str(tmp_path / "imported"))
     monkeypatch.delitem(sys.modules, "importing_kit", raising=False)
-    spec = {"segments": ["importing_kit:many"], "max_dead_letter_ratio": None}
+    spec: dict[str, Any] = {"segments": ["importing_kit:many"], "max_dead_letter_ratio": None}
     bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, **spec)
     fill_two(bench)
     plan = bench.plan()
@@ -178,7 +178,7 @@ def test_a_segment_that_does_not_open_stops_its_partition_by_name(broker: Sandbo
 def test_a_segment_that_does_not_close_changes_nothing_of_what_is_done(
     broker: SandboxBroker, name: str, why: str, fate: str
 ) -> None:
-    spec = {"segments": [f"deadly_kit:{name}"], "on_fault": "stop_partition"}
+    spec: dict[str, Any] = {"segments": [f"deadly_kit:{name}"], "on_fault": "stop_partition"}
     bench = Bench.make(broker.bootstrap_servers, 2, segment_timeout=0.5, **spec)
     fill_two(bench, at_20=fate)
 

@@ -86,7 +86,7 @@ def test_where_its_own_chunk_comes_to_nothing_too_it_faults(
     worker = bench.worker(bench.plan())
     store = worker.writer.store
 
-    def fail_if_slow(positions: list[Any]) -> None:
+    def fail_if_slow(positions: Any) -> None:
         if worker.suspects.slowest_seconds > worker.writer.longest:
             raise KafkaException(KafkaError(KafkaError._STATE))
         store(positions)

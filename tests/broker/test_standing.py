@@ -476,7 +476,7 @@ def test_a_published_window_does_not_hide_that_a_log_was_cut_below_it(broker: Sa
     bench.checkpoint(of_epoch(first, 7))
     delete_group(bench, progress_group_of(bench.pipeline.group))
     fill(bench.bootstrap, bench.topic, numbered(10, start=10))
-    window = {"start": Explicit({0: 10}), "end": Explicit({0: 15})}
+    window: dict[str, Any] = {"start": Explicit({0: 10}), "end": Explicit({0: 15})}
     with pytest.raises(PlanError, match=r"partition 0 of .* was truncated by an unclean election: .* ends at 10"):
         bench.plan(run_key="window", publish=True, **window)
     assert bench.plan(run_key="own", **window).pending

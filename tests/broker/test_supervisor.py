@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ RECORDS, PARTITIONS = 4_000, 4
 # In the second of its partition's reads.
 CULPRIT = RECORDS - 99
 RELAXED = PartitionScaling("relax_ordering_within_partition", max_in_flight_per_partition=4)
-SEGMENTS = {
+SEGMENTS: dict[str, dict[str, Any]] = {
     "records": ({"segments": ["deadly_kit:deadly"]}),
     "little memory": ({"segments": ["deadly_kit:deadly"], "worker_memory_mb": 512}),
     "batches": ({"segments": ["deadly_kit:deadly_batch"]}),
@@ -237,7 +238,7 @@ def test_a_crash_that_comes_of_no_record_ends_after_a_stated_number_of_them(
     ("segment", "megabytes"), [("Leaks", 512), ("leaks_in_batches", 2_048)], ids=["records", "batches"]
 )
 def test_memory_that_leaks_is_no_records_fault(broker: SandboxBroker, segment: str, megabytes: int) -> None:
-    spec = {"segments": [f"deadly_kit:{segment}"], "worker_memory_mb": megabytes, "chunk_records": 50}
+    spec: dict[str, Any] = {"segments": [f"deadly_kit:{segment}"], "worker_memory_mb": megabytes, "chunk_records": 50}
     bench = Bench.make(broker.bootstrap_servers, **spec)
     fill(bench.bootstrap, bench.topic, with_fates({}, 160, 1))
 

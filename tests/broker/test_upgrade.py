@@ -124,8 +124,8 @@ def test_what_this_version_has_begun_is_written_as_that_one_reads_it(broker: San
     written = {
         "Plan": plan.to_json(),
         "Job": job.to_json(),
-        "StoredProgress": json.loads(held(bench.bootstrap, f"{group}.kpipe", bench.topic).metadata),
-        "CommitMark": json.loads(held(bench.bootstrap, group, bench.topic).metadata),
+        "StoredProgress": json.loads(held(bench.bootstrap, f"{group}.kpipe", bench.topic).metadata or ""),
+        "CommitMark": json.loads(held(bench.bootstrap, group, bench.topic).metadata or ""),
     }
     for name, document in written.items():
         before = as_written(name)

@@ -10,11 +10,11 @@ from interleaving_kit import outputs_of
 
 from airflow_provider_kpipe import PartitionScaling
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
-from airflow_provider_kpipe.contract.pipeline.scaling import RebalanceMode
+from airflow_provider_kpipe.contract.pipeline.scaling import ExecutionMode, RebalanceMode
 from tests.kit.pipelines import Bench
 from tests.promises.model import Model
 
-RELAXED = "relax_ordering_within_partition"
+RELAXED: ExecutionMode = "relax_ordering_within_partition"
 HANDLERS = {
     "copy": ((), 1),
     "records": (("interleaving_kit:sort_out",), 1),

@@ -36,7 +36,8 @@ class Hand:
     @property
     def slot(self) -> int:
         """Where its piece stands among those of the partition."""
-        return self.worker.assignment[0].range.slot
+        slot: int = self.worker.assignment[0].range.slot
+        return slot
 
     def dies_waiting(self) -> None:
         """In the midst of its next store, as soon as it waits for what the broker says of its records."""

@@ -215,7 +215,7 @@ class World:
         places = ",".join(f"{each.partition}.{each.slot}" for each in ranges)
         hand = Hand(f"{job.plan.run_key}/{job.attempt}:{task}@{places}", worker, stop_signal, job, trap=trap)
         store = worker.writer.store
-        worker.writer.store = lambda positions: self._store(hand, store, positions)  # type: ignore[method-assign]
+        worker.writer.store = lambda entries: self._store(hand, store, entries)  # type: ignore[method-assign]
         return hand
 
     def _store(self, hand: Hand, store: Callable[[Any], None], positions: Any) -> None:
@@ -375,7 +375,8 @@ class World:
             (redriven if order.redrive else written)[order.plan.run_key] = numbers
         letters: dict[str, list[int]] = {}
         for each in seen[bench.dead]:
-            letters.setdefault(dict(each.headers() or [])["kpipe-run-key"].decode(), []).append(number_in(each))
+            headers: dict[str, Any] = dict(each.headers() or [])
+            letters.setdefault(headers["kpipe-run-key"].decode(), []).append(number_in(each))
         return Found(source, written, letters, redriven)
 
     def clean_up(self) -> None:

@@ -52,7 +52,7 @@ ORDER = (
 )
 
 
-class InOneProcess(LoadScopeScheduling):
+class InOneProcess(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """The tests of a file run in one process, since what a module shares is started once then."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:

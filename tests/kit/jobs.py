@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -93,7 +93,7 @@ def running_job(
 
 
 def run_job(
-    bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: str
+    bench: Bench, plan: Plan, master: str = "local[2]", redrive: Redrive | None = None, **environment: Any
 ) -> tuple[int, str]:
     """Exit code and output of a job that is let alone."""
     with running_job(bench, plan, master, redrive, **environment) as job:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import (
     AclBinding,
@@ -29,8 +30,10 @@ _KINDS = {
     "--transactional-id": ResourceType.TRANSACTIONAL_ID,
 }
 _PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefixed": ResourcePatternType.PREFIXED}
+# A filter may leave a name, a user or a host open, of which the client's types do not know.
+ANY_NAME: Any = None
 _EVERYTHING = AclBindingFilter(
-    ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    ResourceType.ANY, ANY_NAME, ResourcePatternType.ANY, ANY_NAME, ANY_NAME, AclOperation.ANY, AclPermissionType.ANY
 )
 
 
@@ -101,7 +104,7 @@ class StrictBroker(SecureBroker):
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         wanted = {grant.binding(user) for user, grants in granted.items() for grant in grants}
         held = set(admin.describe_acls(_EVERYTHING).result(30))
-        changes = {
+        changes: dict[Any, Any] = {
             **(admin.delete_acls([_filter(binding) for binding in held - wanted]) if held - wanted else {}),
             **(admin.create_acls(list(wanted - held)) if wanted - held else {}),
         }

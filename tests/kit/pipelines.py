@@ -26,6 +26,8 @@ from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.wiring import build_worker
 
 CLOCKS = count()
+# A client waits for half a minute for a topic that may just have been created; this one waits shortly.
+IMPATIENT: dict[str, Any] = {"topic.metadata.propagation.max.ms": "100"}
 
 
 def earlier() -> str:
@@ -88,7 +90,8 @@ class Bench:
         return f"{self.topic}.dead"
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
+        """Return the settings in the type that every client takes."""
         return {"bootstrap.servers": self.bootstrap, **self.login}
 
     @property

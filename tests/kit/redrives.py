@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
@@ -20,7 +21,7 @@ from airflow_provider_kpipe.contract.redrive.redrive import (
     ledger_topic_of,
 )
 from airflow_provider_kpipe.contract.redrive.result import RedriveResult
-from airflow_provider_kpipe.kafka.positions import Positions
+from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.redriving.ledger_topic import ensure_ledger
 from airflow_provider_kpipe.redriving.planning import make_redrive_plan
 from airflow_provider_kpipe.redriving.preview import preview
@@ -65,13 +66,11 @@ def await_committed(bench: Bench) -> None:
     # The pipeline's own user may not be allowed to look at all of them.
     with Positions({"bootstrap.servers": bench.bootstrap}) as positions:
         for name in (bench.dead, bench.topic, bench.output):
-            topic = positions.topic(name)
-            wait_for(
-                lambda topic=topic: (
-                    positions.latest(topic, "read_committed") == positions.latest(topic, "read_uncommitted")
-                ),
-                "the end of the last transaction",
-            )
+            wait_for(partial(_is_committed, positions, positions.topic(name)), "the end of the last transaction")
+
+
+def _is_committed(positions: Positions, topic: Topic) -> bool:
+    return positions.latest(topic, "read_committed") == positions.latest(topic, "read_uncommitted")
 
 
 def attempt(bench: Bench, made: RedriveOrder) -> Job:

@@ -52,7 +52,10 @@ class Registry:
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 
     def _posted(self, subject: str, body: dict[str, Any], register: bool) -> Answer:
-        schema = {"schemaType": "AVRO", **{name: body[name] for name in ("schema", "schemaType") if name in body}}
+        schema: dict[str, Any] = {
+            "schemaType": "AVRO",
+            **{name: body[name] for name in ("schema", "schemaType") if name in body},
+        }
         if register and schema not in self.schemas:
             self.schemas.append(schema)
         known = self.schemas.index(schema) + 1 if schema in self.schemas else 0

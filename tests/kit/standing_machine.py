@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
 
 from airflow_provider_kpipe.contract.kafka_names import checkpoint_id_of
-from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit
+from airflow_provider_kpipe.contract.offsets.limits import Committed, Explicit, WithoutOffset
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
@@ -115,7 +115,7 @@ class Partitions(RuleBasedStateMachine):
         otherwise=st.sampled_from(["earliest_at_first", "earliest", "latest"]),
         most=st.none() | st.integers(1, 8),
     )
-    def plan(self, otherwise: str, most: int | None) -> object:
+    def plan(self, otherwise: WithoutOffset, most: int | None) -> object:
         wishes = Wishes(start=Committed(otherwise), max_records=most)
         topic, snapshot, number = self.topic, self.topic.snapshot(), self.topic.draw()
         try:
@@ -331,8 +331,8 @@ class Partitions(RuleBasedStateMachine):
             log, group = topic.logs[planned.partition], groups[planned.partition]
             if target is None:
                 continue
-            was_here = group.committed is not None and group.stands_in(topic.id)
-            assert not was_here or plan.group != LIVE or is_further(target, group.committed)
+            before = group.committed if group.stands_in(topic.id) else None
+            assert before is None or plan.group != LIVE or is_further(target, before)
             group.committed = group.published = Held(target.offset, target.mark, planned.leader_epoch)
             if plan.group == LIVE:
                 log.found_at.clear()

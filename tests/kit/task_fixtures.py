@@ -61,3 +61,8 @@ def plan() -> Callable[..., Plan]:
 @pytest.fixture
 def context() -> dict[str, Any]:
     return {"ti": TaskInstance(), "params": {}, "dag_run": SimpleNamespace(conf={})}
+
+
+def changed(context: Any, **parts: Any) -> Any:
+    """Return a context with other parts."""
+    return {**context, **parts}

@@ -53,7 +53,7 @@ def fill(bootstrap: str, topic: str, records: Iterable[Sent], **settings: Any) -
                     record.value,
                     record.key,
                     record.partition,
-                    headers=record.headers,
+                    headers=list(record.headers),
                     timestamp=record.timestamp,
                 )
                 break
@@ -82,7 +82,7 @@ def fill_in_transactions(bootstrap: str, topic: str, batches: Iterable[tuple[lis
                 record.value,
                 record.key,
                 record.partition,
-                headers=record.headers,
+                headers=list(record.headers),
                 timestamp=record.timestamp,
             )
         producer.flush()
@@ -94,7 +94,7 @@ def fill_in_transactions(bootstrap: str, topic: str, batches: Iterable[tuple[lis
 
 def change_topic(bootstrap: str, topic: str, config: Mapping[str, str]) -> None:
     """Change settings of a topic, as an operator with a command line would."""
-    settings = {"bootstrap.servers": bootstrap}
+    settings: dict[str, Any] = {"bootstrap.servers": bootstrap}
     changed = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
     admin = AdminClient(settings)
     asked = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=changed)
@@ -123,6 +123,7 @@ def read_all(bootstrap: str, topic: str, isolation: str = "read_committed") -> l
         consumer.assign([TopicPartition(topic, each, low[each]) for each in partitions])
         seen: list[Seen] = []
         waiting = set(partitions)
+        message: Any
         while waiting:
             for message in consumer.consume(5_000, 0.05):
                 error = message.error()

@@ -226,7 +226,7 @@ MUTATIONS = (
         f"{E}/batches/arrow_batch.py",
         "    return found.take(order).to_pylist(), order",
         "    return found.to_pylist(), None",
-        f"{U}/batches/test_arrow_segment.py {U}/batches/test_processor.py",
+        f"{U}/batches/test_arrow_batch.py {U}/batches/test_processor.py",
     ),
     Mutation(
         "concurrent: records behind one that waits go before it",

@@ -167,6 +167,7 @@ def has_compose_client() -> bool:
 if has_compose_client():
 
     def test_compose_itself_reads_it(env_file: Path) -> None:
-        command = ["docker", "compose", "--file", COMPOSE_FILE, "--env-file", env_file, "config", "--format", "json"]
+        files: list[str | Path] = ["--file", COMPOSE_FILE, "--env-file", env_file]
+        command = ["docker", "compose", *files, "config", "--format", "json"]
         read = subprocess.run(command, capture_output=True, check=True, text=True).stdout
         assert json.loads(read)["services"].keys() == SERVICES.keys()

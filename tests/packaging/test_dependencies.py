@@ -101,7 +101,9 @@ def test_the_extras_are_all_that_segments_need_on_an_executor(install: Callable[
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_all_name_the_same_versions_of_python(version: str) -> None:
     setup = (CHECKOUT / "scripts" / "setup.sh").read_text()
-    first, last = re.search(r"\((3, \d+)\) <= sys.version_info\[:2\] <= \((3, \d+)\)", setup).groups()
+    found = re.search(r"\((3, \d+)\) <= sys.version_info\[:2\] <= \((3, \d+)\)", setup)
+    assert found
+    first, last = found.groups()
     supported = SpecifierSet(PROJECT["requires-python"]).contains(version)
     assert (f"Programming Language :: Python :: {version}" in PROJECT["classifiers"]) is supported
     assert (as_pair(first) <= as_pair(version) <= as_pair(last)) is supported

@@ -48,13 +48,16 @@ def parse(text: str) -> dict[str, Stage]:
     stages: dict[str, Stage] = {}
     for step in parse_steps(text):
         if step.keyword == "FROM":
-            parent, name = re.fullmatch(r"(\S+) AS (\S+)", expand(step.words, arguments)).groups()
+            found = re.fullmatch(r"(\S+) AS (\S+)", expand(step.words, arguments))
+            assert found, step.words
+            parent, name = found.groups()
             stages[name] = Stage(name, parent)
         elif stages:
             stages[next(reversed(stages))].steps.append(step)
         else:
             assert step.keyword == "ARG", f"{step.keyword} stands before the first FROM"
-            arguments.update([step.words.split("=", 1)])
+            argument, value = step.words.split("=", 1)
+            arguments[argument] = value
     return stages
 
 

@@ -6,6 +6,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,7 +127,7 @@ def is_foreign(name: str) -> bool:
     return name.partition(".")[0] in ("airflow", "confluent_kafka", "httpx2")
 
 
-def named(files: list[Path]) -> list[pytest.param]:
+def named(files: list[Path]) -> list[Any]:
     return [pytest.param(file, id=str(file.relative_to(CHECKOUT))) for file in files]
 
 

@@ -142,7 +142,9 @@ def test_a_picture_is_readable_on_light_and_dark_pages(picture: Path) -> None:
     assert int(root.attrib["width"]) <= 720
     assert root.attrib["viewBox"] == f"0 0 {root.attrib['width']} {root.attrib['height']}"
     # Its own ground, so that no page shows through, and letters of one size and kind.
-    assert root.find(f"{SVG}rect").attrib["class"] == "page"
+    ground = root.find(f"{SVG}rect")
+    assert ground is not None
+    assert ground.attrib["class"] == "page"
     assert re.findall(r"font(?:-family|-size)?: ([^;]+);", text) == ["13px Helvetica, Arial, sans-serif"]
     assert "<image" not in text
     assert re.findall(r"\w+://[^\"]+", text) == ["http://www.w3.org/2000/svg"]

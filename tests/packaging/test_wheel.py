@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable
 from email.parser import HeaderParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -230,7 +231,7 @@ def read_values(broker: SandboxBroker, topic: str, like: dict[int, list[str]]) -
     consumer.assign([TopicPartition(topic, partition, 0) for partition in like])
     unread = set(like)
     while unread:
-        message = consumer.poll(60)
+        message: Any = consumer.poll(60)
         assert message is not None, f"{unread} did not come to an end"
         if message.error() is None:
             values[message.partition()].append(message.value().decode())

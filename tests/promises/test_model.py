@@ -128,7 +128,8 @@ def test_counts_of_a_backfill_are_those_of_its_window(kind: Kind, exactly_once: 
 
 
 def test_a_plan_that_begins_below_its_group() -> None:
-    for kind, start, said in (("live", 5, 0), ("live", 4, 1), ("backfill", 0, 0), ("published", 0, 0)):
+    cases: list[tuple[Kind, int, int]] = [("live", 5, 0), ("live", 4, 1), ("backfill", 0, 0), ("published", 0, 0)]
+    for kind, start, said in cases:
         model = make()
         model.plan("r0", kind, {0: (start, 10)}, {0: 5})
         assert len(model.anomalies) == said

@@ -61,8 +61,8 @@ def _shown(value: Any, deep: int) -> str | None:
         parts = [(name, _shown(each, deep - 1)) for name, each in value.items()] if deep > 1 else []
         if not value:
             return "none"
-        told = [f"{str(name).replace('_', ' ')} {each}" for name, each in parts if each is not None]
-        return ", ".join(told) if told and len(told) == len(value) else None
+        named = [f"{str(name).replace('_', ' ')} {each}" for name, each in parts if each is not None]
+        return ", ".join(named) if named and len(named) == len(value) else None
     if isinstance(value, list):
         told = [_shown(each, deep - 1) for each in value[:MOST_SHOWN]] if deep > 1 else []
         more = f" and {len(value) - MOST_SHOWN} more" if len(value) > MOST_SHOWN else ""

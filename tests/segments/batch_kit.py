@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import airflow_provider_kpipe.segments
 from airflow_provider_kpipe import batch_segment
 
-Batch = pa.RecordBatch
+Batch: TypeAlias = pa.RecordBatch
 
 
 def with_values(batch: Batch, values: Any) -> Batch:

@@ -76,7 +76,7 @@ def own_arguments(called: Callable[..., Any]) -> dict[str, Any]:
     if not inspect.isclass(called):
         return _named(called)
     ours = [each for each in reversed(called.__mro__) if each.__module__.startswith("airflow_provider_kpipe.")]
-    return {name: default for each in ours for name, default in _named(each.__init__).items()}
+    return {name: default for each in ours for name, default in _named(_constructor(each)).items()}
 
 
 def all_arguments(called: Callable[..., Any]) -> set[str]:
@@ -84,8 +84,13 @@ def all_arguments(called: Callable[..., Any]) -> set[str]:
     if called is kpipe_task_group:
         return {*_named(called), *all_arguments(KpipePlanOperator)}
     if inspect.isclass(called):
-        return {name for each in called.__mro__ for name in _named(each.__init__)}
+        return {name for each in called.__mro__ for name in _named(_constructor(each))}
     return {*_named(called)}
+
+
+def _constructor(kind: Any) -> Callable[..., Any]:
+    found: Callable[..., Any] = kind.__init__
+    return found
 
 
 def _named(called: Callable[..., Any]) -> dict[str, Any]:

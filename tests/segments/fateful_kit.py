@@ -73,7 +73,8 @@ async def meet_fate_awaited(record: Any) -> Any:
 @batch_segment(headers=True)
 def meet_fate_in_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     keys, values, headers = (batch.column(name).to_pylist() for name in ("key", "value", "headers"))
-    rows, met = [], []
+    rows: list[int] = []
+    met: list[Any] = []
     for row, (key, value) in enumerate(zip(keys, values, strict=True)):
         outputs = values_of(key, value)
         met += outputs

@@ -29,7 +29,7 @@ def _came(by: int) -> None:
 class Waits:
     """Longer for some than for others, so that records overtake each other."""
 
-    def open(self, context: Any) -> None:
+    def open(self, context: Any) -> Any:
         self.context = context
 
     def process(self, record: Any) -> Any:

@@ -49,6 +49,10 @@ class Task:
         self.back: greenlet | None = None
         """Whoever has started it, as long as it has not handed over."""
 
+    def has_ended(self) -> bool:
+        """Tell whether the task is done: a condition to wait for."""
+        return self.done
+
     def run(self) -> None:
         try:
             self.result = self.body()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.simulation.setting import ROOT, settle_in
 
 if __name__ == "__main__":
@@ -69,7 +71,7 @@ def add(result: Result, figures: Figures) -> None:
 
 def run_in_processes(processes: int, seeds: range, seconds: float, *how: bool) -> Iterator[Figures]:
     """Run them in parts, and say after each part what all have come to: a run that is ended early has its figures."""
-    parts = [(seeds[at : at + PART], seconds, *how) for at in range(0, len(seeds), PART)]
+    parts: list[Any] = [(seeds[at : at + PART], seconds, *how) for at in range(0, len(seeds), PART)]
     if processes == 1:
         yield from accumulate(starmap(run, parts), initial=Figures())
         return

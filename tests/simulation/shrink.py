@@ -112,7 +112,7 @@ def _is_simpler(setup: Setup, name: str, value: object) -> bool:
         return False
     has = getattr(setup, name)
     # Of numbers, a larger one than was left already would go round in circles.
-    return has > value if name in ("partitions", "letters", "records") else has != value
+    return bool(has > value if name in ("partitions", "letters", "records") else has != value)
 
 
 def shown(result: Result) -> Iterator[str]:

@@ -12,7 +12,8 @@ from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
 from tests.simulation.kafka.partitioning import murmur2
 from tests.simulation.kafka.producer import Producer
-from tests.simulation.scheduler import Process, Simulation
+from tests.simulation.processes import Process
+from tests.simulation.scheduler import Simulation
 
 PLACE = TopicPartition("t", 0)
 
@@ -208,11 +209,15 @@ def test_a_process_that_is_frozen_stands_still_with_all_its_threads(cluster: Clu
             simulation.sleep(10.0)
             ticks.append((name, round(simulation.now - began) // 10))
 
+    def freeze_later() -> None:
+        simulation.sleep(15.0)
+        simulation.freeze(frozen, 50.0)
+
     began = simulation.now
     simulation.spawn(frozen, "one", lambda: tick("one"))
     simulation.spawn(frozen, "two", lambda: tick("two"))
     simulation.spawn(Process("other"), "other", lambda: tick("other"))
-    simulation.spawn(Process("hand"), "hand", lambda: (simulation.sleep(15.0), simulation.freeze(frozen, 50.0)))
+    simulation.spawn(Process("hand"), "hand", freeze_later)
     simulation.run()
     for name in ("one", "two"):
         assert [at for each, at in ticks if each == name] == [1, 6, 7, 8]

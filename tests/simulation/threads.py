@@ -8,7 +8,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from tests.simulation.scheduler import FOREVER, Task
+from tests.simulation.processes import Task
+from tests.simulation.scheduler import FOREVER
 from tests.simulation.stage import STAGE
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ FATES = {1_001: "segfault", 3_002: "exit", 4_003: "eat"}
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_every_other_record_of_all_partitions_passes(broker: SandboxBroker, delivery: Delivery) -> None:
-    spec = {"segments": ["deadly_kit:deadly"], "worker_memory_mb": 1_024}
+    spec: dict[str, Any] = {"segments": ["deadly_kit:deadly"], "worker_memory_mb": 1_024}
     bench = Bench.make(broker.bootstrap_servers, PARTITIONS, delivery=delivery, **spec)
     sent = [
         replace(each, value=json.dumps({"id": number, "fate": FATES.get(number, "")}).encode())

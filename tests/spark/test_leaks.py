@@ -90,7 +90,7 @@ def test_secrets_show_nowhere_though_spark_redacts_nothing(broker: SandboxBroker
         # By the old rule it would be redacted: where it shows, a secret would show too.
         "spark.secret.of.a.user": seen,
     }
-    own = {"AIRFLOW_CONN_KAFKA_TEST": f"kafka://:{secret}@nowhere", "TMPDIR": str(temp)}
+    own: dict[str, Any] = {"AIRFLOW_CONN_KAFKA_TEST": f"kafka://:{secret}@nowhere", "TMPDIR": str(temp)}
 
     with running_job(bench, plan, spark_conf=spark_conf, **own) as job:
         wait_for(lambda: bool(python_workers(job.pid)), "a worker")
@@ -153,8 +153,9 @@ def _hanging_submission(temp: Path) -> Iterator[psutil.Process]:
     hanging = spark / "bin" / "spark-class"
     hanging.write_text("#!/bin/sh\nexec sleep 600\n")
     hanging.chmod(0o700)
-    bench, own = Nowhere("nowhere:9092", _pipeline()), {"TMPDIR": str(temp)}
-    with running_job(bench, plan_of(PartitionRange(0, 0, 9, 0)), SPARK_HOME=str(spark), **own) as job:
+    bench = Nowhere("nowhere:9092", _pipeline())
+    own: dict[str, Any] = {"TMPDIR": str(temp), "SPARK_HOME": str(spark)}
+    with running_job(bench, plan_of(PartitionRange(0, 0, 9, 0)), **own) as job:
         wait_for(lambda: "sleep" in _command_lines(job.pid), "spark-submit")
         yield psutil.Process(job.pid)
 

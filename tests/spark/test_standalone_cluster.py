@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_executors_do_the_work_with_modules_that_came_along(
     fill(bench.bootstrap, bench.topic, records)
     plan = bench.plan()
 
-    own = {**cluster.variables, "PYSPARK_PYTHON": str(executors_python)}
+    own: dict[str, Any] = {**cluster.variables, "PYSPARK_PYTHON": str(executors_python)}
     code, output = run_job(bench, plan, master=cluster.master, **own)
 
     assert code == 0, output

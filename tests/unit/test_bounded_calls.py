@@ -124,7 +124,7 @@ def _called(function: ast.expr) -> str:
     )
 
 
-def _strangers(tree: ast.AST) -> Iterator[ast.AST]:
+def _strangers(tree: ast.AST) -> Iterator[ast.Assign]:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
             continue

@@ -7,6 +7,7 @@ import re
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pendulum
 import pytest
@@ -49,19 +50,25 @@ def dag(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DAG:
     return dag
 
 
+def the_run(dag: DAG) -> Any:
+    return dag.get_task("orders.run")
+
+
 @pytest.fixture
 def orders(dag: DAG) -> KafkaPipeline:
-    return dag.get_task("orders.run").pipeline
+    declared: KafkaPipeline = the_run(dag).pipeline
+    return declared
 
 
 def test_its_files_are_a_dag_and_its_segments(dag: DAG, tmp_path: Path) -> None:
     assert [each.task_id for each in dag.topological_sort()] == ["orders.plan", "orders.run", "orders.checkpoint"]
-    assert dag.get_task("orders.run").py_files == [str(tmp_path / "orders_pipeline.py")]
+    assert the_run(dag).py_files == [str(tmp_path / "orders_pipeline.py")]
 
 
 def test_its_segments_work(text: str, orders: KafkaPipeline) -> None:
     (order,) = re.findall(r"echo '(.*)' \|", text)
-    record = Record(Message(topic="orders", partition=0, offset=0, value=order.encode()), Origin("run"))
+    message: Any = Message(topic="orders", partition=0, offset=0, value=order.encode())
+    record = Record(message, Origin("run"))
     for path in orders.segments:
         record = find_segment(path)(record)
     assert json.loads(record.value) == {**json.loads(order), "total": 19.0}
@@ -74,7 +81,7 @@ def test_its_topics_are_those_of_the_pipeline(text: str, orders: KafkaPipeline) 
 
 def test_its_connections_are_those_of_the_pipeline(text: str, dag: DAG, orders: KafkaPipeline) -> None:
     added = re.findall(r"airflow connections add (\w+)", text)
-    assert added == [orders.source.conn_id, dag.get_task("orders.run").conn_id]
+    assert added == [orders.source.conn_id, the_run(dag).conn_id]
 
 
 def test_what_one_looks_at_is_there(text: str, dag: DAG, orders: KafkaPipeline) -> None:

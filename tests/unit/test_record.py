@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
-from airflow_provider_kpipe.record import Origin, Record, RecordMetadata
+from airflow_provider_kpipe.record import Origin, Record, RecordMetadata, SourceMessage
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 def test_a_record_is_what_was_read(message: MakeMessage) -> None:
@@ -78,7 +77,7 @@ def test_a_record_has_headers_of_its_own_so_that_a_dead_letter_gets_the_original
 
 
 def test_a_part_that_records_do_not_have_cannot_be_set(message: MakeMessage) -> None:
-    record = Record(message(), Origin("run"))
+    record: Any = Record(message(), Origin("run"))
     with pytest.raises(AttributeError):
         record.copy(header=[])
     with pytest.raises(AttributeError):

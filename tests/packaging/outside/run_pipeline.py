@@ -51,7 +51,7 @@ def main() -> None:
         "state": run.state,
         "tasks": {each.task_id: each.state for each in run.get_task_instances()},
         "path": sys.path,
-        "modules": sorted({module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", 0)}),
+        "modules": sorted(filter(None, {getattr(module, "__file__", None) for module in list(sys.modules.values())})),
     }
     sys.stdout.write(f"\n{json.dumps(report)}\n")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
 from tests.promises.model import Found
 from tests.promises.properties import DRAINED, LETTERS
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.workload.redrives import RedriveRun
 from tests.simulation.workload.runs import DagRun
 from tests.simulation.workload.script import HANDLERS
@@ -106,7 +106,8 @@ def found(world: World) -> Found:
 
 def key_of_letter(world: World, row: Row) -> str:
     """The run that has made a letter, which has to say where its record lies."""
-    letter = read_dead_letter(row.key, row.value, list(row.headers or []))
+    headers: list[Any] = list(row.headers or [])
+    letter = read_dead_letter(row.key, row.value, headers)
     if letter is None:
         world.flag(LETTERS.broken(f"the letter of record {number_in(row)} cannot be read"))
         return ""

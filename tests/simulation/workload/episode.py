@@ -8,11 +8,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.kit import pipelines
 from tests.promises.comparison import check
 from tests.promises.properties import REFUSED, Anomaly
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.stage import STAGE
 from tests.simulation.workload.drain import drain, found
 from tests.simulation.workload.fates import Fate
@@ -119,7 +120,7 @@ class Episode:
         run = DagRun(world, name, rnd)
         match step.kind:
             case "live":
-                wishes = {"max_records": rnd.choice((5, 20))} if rnd.random() < 0.3 else {}
+                wishes: dict[str, Any] = {"max_records": rnd.choice((5, 20))} if rnd.random() < 0.3 else {}
                 return lambda: run.go(**wishes)
             case "backfill":
                 return lambda: run.window("backfill")

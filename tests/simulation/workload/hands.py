@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from airflow_provider_kpipe.contract.progress.checkpoint import CommitMark
 from tests.simulation.kafka.groups import Held
 from tests.simulation.kafka.log import Row
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.workload.world import DETAILS, NAME, PROGRESS, WINDOWS, World
 
 FOREIGN = 1_000_000

@@ -14,7 +14,7 @@ MODULES = (kafka_names, plan, planner)
 
 @contextmanager
 def limited(setup: Setup) -> Iterator[None]:
-    writers, shortest, pieces = planner.MOST_WRITERS, planner.SHORTEST_PIECE, planner.MOST_PIECES
+    writers, shortest, pieces = kafka_names.MOST_WRITERS, planner.SHORTEST_PIECE, planner.MOST_PIECES
     try:
         _set(setup.most_writers, setup.shortest_piece, setup.most_pieces)
         yield

@@ -25,7 +25,8 @@ from tests.promises.model import Kind, Run, Told
 from tests.promises.properties import REFUSED
 from tests.simulation.clock import VirtualTime
 from tests.simulation.kafka.groups import Held
-from tests.simulation.scheduler import FOREVER, Task
+from tests.simulation.processes import Task
+from tests.simulation.scheduler import FOREVER
 from tests.simulation.workload.world import NAME, Order, World
 
 PAUSES = (0.0, 0.0, 0.0, 0.1, 2.0, 50.0)
@@ -182,7 +183,7 @@ class DagRun:
             for again in range(2):
                 worker = scene.spawn(f"{label}#{again}", "work", run)
                 working.workers.append(worker)
-                scene.wait(lambda worker=worker: worker.done)
+                scene.wait(worker.has_ended)
                 world.heed(worker)
                 if not worker.process.dead:
                     return worker.result

@@ -8,7 +8,8 @@ from typing import Any
 from tests.simulation.fates import Fate as Struck
 from tests.simulation.kafka.cluster import Cluster
 from tests.simulation.kafka.log import Log, Row
-from tests.simulation.scheduler import FOREVER, Process, Simulation, Task
+from tests.simulation.processes import Process, Task
+from tests.simulation.scheduler import FOREVER, Simulation
 from tests.simulation.workload.fates import Fate, Fates
 from tests.simulation.workload.script import Script
 

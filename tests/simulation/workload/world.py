@@ -21,7 +21,7 @@ from tests.kit.pipelines import Bench
 from tests.promises.model import Model, Place, Run
 from tests.promises.properties import REFUSED, Anomaly
 from tests.simulation.kafka.groups import Held
-from tests.simulation.scheduler import Task
+from tests.simulation.processes import Task
 from tests.simulation.workload.scene import Scene
 from tests.simulation.workload.script import HANDLERS, Script
 
@@ -135,7 +135,7 @@ class World:
         """Run a task in a process of its own, which is tried again where it fails; None where nothing came of it."""
         for number in range(tries):
             task = self.scene.spawn(f"{name}.{number}", kind, body)
-            self.scene.wait(lambda task=task: task.done)
+            self.scene.wait(task.has_ended)
             if task.error is None and not task.process.dead:
                 return task.result
             self.heed(task)

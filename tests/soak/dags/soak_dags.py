@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from airflow.sdk import DAG
-from soak_pipeline import PARKED, soak
+from soak_pipeline import PARKED, soak  # type: ignore[import-not-found]  # Airflow has the folder on its path
 
 from airflow_provider_kpipe.operators.redrive import KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor

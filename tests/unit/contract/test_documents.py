@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -228,7 +228,8 @@ def test_what_is_ours_and_cannot_be_read_is_never_taken_for_nothing(text: str) -
 def test_what_another_version_has_written_is_told_from_what_nobody_can_read(
     changes: dict[str, Any], is_another: bool
 ) -> None:
-    for read in (Sample.from_json, lambda changed: Sample.read_json(changed, "partition 3")):
+    ways: list[Callable[[Any], object]] = [Sample.from_json, lambda changed: Sample.read_json(changed, "partition 3")]
+    for read in ways:
         with pytest.raises(DocumentError) as refusal:
             read(document(**changes))
         assert (type(refusal.value) is OtherVersionError) is is_another

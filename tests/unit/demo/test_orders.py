@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from typing import Any
 
 from orders_pipeline import Enrich, parse
 
@@ -18,10 +19,14 @@ class FakeRecord:
         self.value = value
 
 
+def record_of(value: bytes | None) -> Any:
+    return FakeRecord(value)
+
+
 def fault_of(value: bytes | None) -> str | None:
     """What the pipeline's first segment raises for a value."""
     try:
-        parse(FakeRecord(value))
+        parse(record_of(value))
     except Exception as error:  # noqa: BLE001 - the segment may raise anything
         return type(error).__name__
     return None
@@ -64,7 +69,7 @@ def test_each_kind_of_poison_faults_the_pipeline_in_its_own_way() -> None:
 
 
 def test_a_good_order_goes_through_the_pipeline() -> None:
-    record = FakeRecord(message(1).value)
+    record = record_of(message(1).value)
     enrich = Enrich()
     enrich.run_key = "run"
     enrich.process(parse(record))

@@ -60,7 +60,8 @@ def supervised(folder: Path, programs: Programs) -> Iterator[subprocess.Popen[st
             yield supervisor
         finally:
             below = psutil.Process(supervisor.pid).children(recursive=True) if supervisor.poll() is None else []
-            for each in [supervisor, *below]:
+            supervisor.kill()
+            for each in below:
                 each.kill()
 
 

@@ -53,7 +53,7 @@ def record() -> Callable[..., Record]:
     """Makes a record with this value and these other parts."""
 
     def make(value: Any = None, **parts: Any) -> Record:
-        message = Message(topic="orders", partition=3, offset=7, timestamp=(1, 1_700_000_000_000))
+        message: Any = Message(topic="orders", partition=3, offset=7, timestamp=(1, 1_700_000_000_000))
         return Record(message, Origin("run")).copy(value=value, **{"key": b"k", **parts})
 
     return make

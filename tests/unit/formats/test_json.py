@@ -32,7 +32,7 @@ class Parts:
 
 @given(VALUES)
 def test_what_is_written_is_read_again(value: Any) -> None:
-    parts = Parts(value)
+    parts: Any = Parts(value)
     write(parts)
     assert json.loads(parts.value) == value
     assert read(parts).value == value

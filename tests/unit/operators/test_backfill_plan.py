@@ -13,6 +13,7 @@ from airflow_provider_kpipe.forms.fields import FormError
 from airflow_provider_kpipe.operators import plan as plan_module
 from airflow_provider_kpipe.operators.backfill_plan import KpipeBackfillPlanOperator, backfill_params
 from airflow_provider_kpipe.planning.ranges import Wishes
+from tests.kit.task_fixtures import changed
 
 NOON = "2026-01-31T12:00:00+00:00"
 
@@ -171,12 +172,12 @@ def test_a_field_that_the_dag_does_not_declare_is_not_taken_from_conf(pipeline: 
     with DAG("backfill", schedule=None, params=form):
         operator = KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
     said = {name: param.value for name, param in form.items()} | {"window_start": NOON}
-    assert operator.wishes({**context, "params": said})[1] is False
+    assert operator.wishes(changed(context, params=said))[1] is False
     with pytest.raises(FormError, match=r"The field .publish. is not known\. Known are: window_start, .*, dry_run\."):
-        operator.wishes({**context, "params": {**said, "publish": True}})
+        operator.wishes(changed(context, params={**said, "publish": True}))
 
 
 def test_without_a_form_nothing_can_be_filled_in(pipeline: KafkaPipeline, context: Any) -> None:
     operator = KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline)
     with pytest.raises(FormError, match=r"The field .window_start. is not known\. Known are: none\. The params of"):
-        operator.wishes({**context, "params": {"window_start": NOON}})
+        operator.wishes(changed(context, params={"window_start": NOON}))

@@ -21,6 +21,7 @@ from airflow_provider_kpipe.contract.progress.checkpoint import (
 )
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import CommitError, GroupInUseError, GroupMovedError, StalePlanError
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.operators import checkpoint as module
 from airflow_provider_kpipe.operators.checkpoint import KpipeCheckpointOperator
 from tests.kit.task_state import TaskState
@@ -49,7 +50,7 @@ def test_mapped_too_it_runs_whatever_became_of_the_run(pipeline: KafkaPipeline) 
 @pytest.fixture
 def published(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     """The plans that were published."""
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {})
     return []
 
 
@@ -163,8 +164,13 @@ def test_it_ends_what_a_killed_job_has_left_open_where_there_are_transactions(
     plan: MakePlan, context: Any, monkeypatch: pytest.MonkeyPatch, delivery: Delivery, given: Any
 ) -> None:
     settings: list[Any] = []
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {"of": self.kafka_conn_id})
-    monkeypatch.setattr(module, "publish", lambda *each: settings.append(each) or checkpoint(partition(0, 10)))
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {"of": self.kafka_conn_id})
+
+    def publish(*each: Any) -> Checkpoint:
+        settings.append(each)
+        return checkpoint(partition(0, 10))
+
+    monkeypatch.setattr(module, "publish", publish)
     ends = KafkaSource("orders", "out_conn"), KafkaDestination("out", "out_conn")
     planned = plan((0, 10))
     KpipeCheckpointOperator(

@@ -6,14 +6,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from airflow.sdk import NEVER_EXPIRE
 from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
 from airflow_provider_kpipe.contract.offsets.limits import At, Committed, Explicit, Latest, OffsetLimit
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline, PipelineError
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.checkpoint import COMMITTED_KEY, CommittedOffsets
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, PlanError, UnknownTopicError, UnreachableError
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.operators import plan as module
 from airflow_provider_kpipe.operators.plan import PLAN_KEY, KpipePlanOperator
 from airflow_provider_kpipe.planning.ranges import Wishes
@@ -36,7 +37,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> list[dict[str, Any
         calls.append({"wishes": wishes, **more})
         return plan((0, 10), created_at=more["created_at"], dry_run=more["dry_run"])
 
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(module, "check_needed_topics", lambda pipeline, source_settings, written_settings: None)
     monkeypatch.setattr(module, "check_retention", lambda pipeline, source, written_to, plan: None)
     monkeypatch.setattr(module, "check_letter_room", lambda pipeline, source, written_to: None)

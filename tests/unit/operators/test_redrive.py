@@ -20,11 +20,13 @@ from airflow_provider_kpipe.contract.redrive.redrive import RedriveError, Redriv
 from airflow_provider_kpipe.contract.redrive.result import PartitionRedrive, RedriveResult
 from airflow_provider_kpipe.exceptions import IncompleteRunError, KafkaUnavailableError, UnreachableError
 from airflow_provider_kpipe.forms.redrive import FIELDS
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.operators import redrive as module
 from airflow_provider_kpipe.operators import spark_job as job_operator
 from airflow_provider_kpipe.operators.redrive import ORDER_KEY, KpipeRedriveOperator, redrive_params
 from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
 from airflow_provider_kpipe.running.attempts import Attempt
+from tests.kit.task_fixtures import changed
 from tests.kit.task_state import TaskState
 
 MakePlan = Callable[..., Plan]
@@ -114,8 +116,8 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     stand_in = World(plan((0, 9), **OF_REDRIVE))
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: stand_in.get_conn())
-    monkeypatch.setattr(module.KpipeHook, "get_registry", lambda self: {})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: stand_in.get_conn())
+    monkeypatch.setattr(KpipeHook, "get_registry", lambda self: {})
     monkeypatch.setattr(module, "Positions", lambda settings: stand_in)
     monkeypatch.setattr(module, "make_redrive_plan", stand_in.make_plan)
     monkeypatch.setattr(module, "check_redrive_topics", stand_in.check_topics)
@@ -128,7 +130,7 @@ def world(monkeypatch: pytest.MonkeyPatch, plan: MakePlan) -> World:
     monkeypatch.setattr(module, "check_redrive_retention", stand_in.check_retention)
     monkeypatch.setattr(job_operator, "JobRun", stand_in.job_run)
     numbers = count(2)
-    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(next(numbers), {}))
+    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(next(numbers), ()))
     return stand_in
 
 
@@ -140,7 +142,7 @@ def operator(pipeline: KafkaPipeline) -> KpipeRedriveOperator:
         )
 
 
-def fill_in(context: dict[str, Any], **form: Any) -> dict[str, Any]:
+def fill_in(context: dict[str, Any], **form: Any) -> Any:
     """Params as a task sees them: the defaults, and what the run's conf says instead."""
     context["params"] = {**{name: param.value for name, param in redrive_params("source", 3).items()}, **form}
     context.setdefault("task_state_store", TaskState())
@@ -236,7 +238,8 @@ def test_with_nothing_filled_in_a_redrive_does_what_the_dag_file_says(
 ) -> None:
     with DAG("redrive", schedule=None, params=form):
         operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, parking_topic="orders.parked", **said)
-    operator.execute({**context, "params": dict(operator.params.dump()), "task_state_store": TaskState()})
+    params: Any = operator.params
+    operator.execute(changed(context, params=dict(params.dump()), task_state_store=TaskState()))
     assert world.job.redrive
     assert (operator.target, world.job.redrive.target, world.job.redrive.max_attempts) == (redriven[0], *redriven)
 
@@ -255,7 +258,8 @@ def test_each_letter_goes_back_where_the_dag_file_says_so(
 ) -> None:
     with DAG("redrive", schedule=None, params=form):
         operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, **said)
-    operator.execute({**context, "params": dict(operator.params.dump()), "task_state_store": TaskState()})
+    params: Any = operator.params
+    operator.execute(changed(context, params=dict(params.dump()), task_state_store=TaskState()))
     assert world.job.redrive
     assert world.job.redrive.each_letter is each_letter
 
@@ -294,7 +298,7 @@ def test_a_redrive_yields_when_its_time_has_passed(
 ) -> None:
     operator = KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, max_run_time=span)
     begun = time.time()
-    operator.execute({**context, "params": {}, "task_state_store": TaskState()})
+    operator.execute(changed(context, params={}, task_state_store=TaskState()))
     deadline = world.job.deadline
     assert deadline is None if span is None else begun + 3_600 <= (deadline or 0) <= time.time() + 3_600
 
@@ -415,9 +419,9 @@ def test_a_field_that_the_dag_does_not_declare_is_not_taken_from_conf(
         )
     said = {name: param.value for name, param in form.items()}
     with pytest.raises(AirflowFailException, match=f"The field '{field}' is not known. Known are: occurred_from"):
-        operator.execute({**context, "params": {**said, field: value}})
+        operator.execute(changed(context, params={**said, field: value}))
     assert (world.limits, world.submitted) == ([], 0)
-    operator.execute({**context, "params": said, "task_state_store": TaskState()})
+    operator.execute(changed(context, params=said, task_state_store=TaskState()))
     redrive = world.job.redrive
     assert redrive
     assert (redrive.target, redrive.max_attempts, redrive.selection.pipeline) == ("source", 3, "orders")

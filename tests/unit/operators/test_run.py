@@ -6,15 +6,15 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from airflow.exceptions import AirflowException
-from airflow.sdk import NEVER_EXPIRE
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.execution_time.context import NEVER_EXPIRE
 
 from airflow_provider_kpipe.contract.job import KafkaSettings
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import Counts, PartitionProgress
 from airflow_provider_kpipe.exceptions import IncompleteRunError, OverdueJobError, StalePlanError
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.operators import spark_job as job_operator
 from airflow_provider_kpipe.operators.run import KpipeRunOperator
 from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY
@@ -99,10 +99,10 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     stand_in = World()
-    monkeypatch.setattr(job_operator.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(job_operator, "fit_to_topics", lambda settings, topics: settings)
-    monkeypatch.setattr(job_operator.KpipeHook, "get_registry", lambda self: {})
-    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(plan.number + 1, {}))
+    monkeypatch.setattr(KpipeHook, "get_registry", lambda self: {})
+    monkeypatch.setattr(job_operator, "begin_attempt", lambda settings, plan: Attempt(plan.number + 1, ()))
     for name in ("Positions", "Submission", "ProgressLog"):
         monkeypatch.setattr(job_run, name, stand_in)
     monkeypatch.setattr(job_run, "check_in_log", lambda positions, plan: stand_in.check_in_log(plan))
@@ -133,9 +133,14 @@ def test_the_job_gets_the_registry_of_each_end(
     run: Any, plan: MakePlan, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[KafkaSettings] = []
-    monkeypatch.setattr(job_run, "Submission", lambda job, kafka, **more: given.append(kafka) or world)
+
+    def submission(job: object, kafka: KafkaSettings, **more: Any) -> World:
+        given.append(kafka)
+        return world
+
+    monkeypatch.setattr(job_run, "Submission", submission)
     for name in ("conn", "registry"):
-        monkeypatch.setattr(job_operator.KpipeHook, f"get_{name}", lambda self, name=name: {name: self.kafka_conn_id})
+        monkeypatch.setattr(KpipeHook, f"get_{name}", lambda self, name=name: {name: self.kafka_conn_id})
     apart = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out", "other"), delivery="at_least_once")
     run(plan((0, 5)), pipeline=apart)
     assert given == [

@@ -254,7 +254,7 @@ def test_only_the_partitions_wished_for_are_planned(wishes: Wishes, partitions: 
     ],
     ids=repr,
 )
-def test_caps_cut_the_end_and_are_shared_fairly(caps: dict[str, int], lengths: list[int]) -> None:
+def test_caps_cut_the_end_and_are_shared_fairly(caps: dict[str, Any], lengths: list[int]) -> None:
     planned = plan_ranges(Wishes(start=Earliest(), **caps), snapshot())
     assert [len(each) for each in planned] == lengths
     assert [each.start for each in planned] == [100, 0, 0]

@@ -27,7 +27,7 @@ class Group:
 
     def __init__(self) -> None:
         self.refusal: KafkaError | None = None
-        self.held: dict[tuple[str, int, int], str] = {}
+        self.held: dict[tuple[str, int, int], str | None] = {}
         self.is_closed = False
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[Answer]:

@@ -6,7 +6,6 @@ import argparse
 
 import pytest
 
-from airflow_provider_kpipe.sandbox import tools
 from airflow_provider_kpipe.sandbox.__main__ import Topic
 
 
@@ -19,10 +18,3 @@ def test_a_topic_is_named_with_its_partitions(text: str, topic: Topic) -> None:
 def test_anything_else_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="such as orders:4"):
         Topic.from_text(text)
-
-
-def test_a_tool_that_is_not_there_is_refused_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tools.main(["kafka-nonsense"]) == 2
-    said = capsys.readouterr().err
-    assert "'kafka-nonsense' is none of Kafka's tools here" in said
-    assert "kafka-topics" in said

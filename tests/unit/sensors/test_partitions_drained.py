@@ -21,6 +21,7 @@ from airflow_provider_kpipe.exceptions import (
     UnknownTopicError,
     UnreachableError,
 )
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.kafka.positions import Positions, Topic
 from airflow_provider_kpipe.sensors import partitions_drained as module
 from airflow_provider_kpipe.sensors.partitions_drained import KpipePartitionsDrainedSensor
@@ -62,9 +63,10 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         given.plans.append(plan)
         if given.error:
             raise given.error
-        return given.drains
+        drains: list[PartitionDrain] = given.drains
+        return drains
 
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {})
     monkeypatch.setattr(module, "look", look)
     return given
 
@@ -299,7 +301,7 @@ def test_a_plan_is_checked_with_the_seconds_of_a_look(sensor: Sensor, monkeypatc
         asked.append(positions.cluster.answer_seconds)
         raise KafkaUnavailableError("no answer")
 
-    monkeypatch.setattr(module.KpipeHook, "get_conn", lambda self: {"bootstrap.servers": "nobody:1"})
+    monkeypatch.setattr(KpipeHook, "get_conn", lambda self: {"bootstrap.servers": "nobody:1"})
     monkeypatch.setattr(Positions, "topic", topic)
     for until in (plan().to_json(), "latest"):
         assert sensor(until=until).poke({}).is_done is False

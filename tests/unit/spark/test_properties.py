@@ -23,9 +23,9 @@ def read_as_java(file: Path) -> dict[str, str]:
         if not line.lstrip(" \t\f") or line.lstrip(" \t\f")[0] in "#!":
             continue
         assert not re.search(r"(?<!\\)(\\\\)*\\$", line), "no line goes on in the next"
-        name, value = re.fullmatch(
-            r"[ \t\f]*((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL
-        ).groups()
+        entry = re.fullmatch(r"[ \t\f]*((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", line, re.DOTALL)
+        assert entry, line
+        name, value = entry.groups()
         found[unescaped(name)] = unescaped(value).strip(TRIMMED)
     return found
 

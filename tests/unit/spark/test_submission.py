@@ -50,6 +50,15 @@ class FakeProcess:
         return 0
 
 
+OPTIONS: dict[str, Any] = {
+    "conn_id": "spark_default",
+    "name": "x",
+    "spark_conf": {},
+    "py_files": [],
+    "submit_options": {},
+}
+
+
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
     monkeypatch.setattr(FakeProcess, "started", [], raising=False)
@@ -65,8 +74,8 @@ Submit = Callable[..., FakeProcess]
 @pytest.fixture
 def submit(job: Job, started: list[FakeProcess]) -> Submit:
     def run(**submit_options: Any) -> FakeProcess:
-        options = {"conn_id": "spark_default", "name": "kpipe orders", "spark_conf": {"spark.hadoop.key": HUSH}}
-        with Submission(job, KAFKA, **options, py_files=[], submit_options=submit_options) as submission:
+        own = {"name": "kpipe orders", "spark_conf": {"spark.hadoop.key": HUSH}, "submit_options": submit_options}
+        with Submission(job, KAFKA, **{**OPTIONS, **own}) as submission:
             submission.run()
         return started[-1]
 
@@ -147,8 +156,7 @@ def test_nothing_is_left_behind(submit: Submit) -> None:
 
 
 def test_nothing_is_left_behind_after_an_error(job: Job) -> None:
-    options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
-    submission = Submission(job, KAFKA, **options)
+    submission = Submission(job, KAFKA, **OPTIONS)
     with contextlib.suppress(RuntimeError), submission:
         folder = submission._folder
         assert folder.is_dir()
@@ -177,8 +185,7 @@ def test_a_task_that_fails_takes_its_job_with_it(job: Job, monkeypatch: pytest.M
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}')
     monkeypatch.setattr(Sleeper, "started", [], raising=False)
     monkeypatch.setattr(subprocess, "Popen", Sleeper)
-    options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
-    with pytest.raises(TimeoutError), Submission(job, KAFKA, **options) as submission:
+    with pytest.raises(TimeoutError), Submission(job, KAFKA, **OPTIONS) as submission:
         submission.run()
     (process,) = Sleeper.started
     was_running = process.poll() is None
@@ -219,8 +226,8 @@ def test_an_option_that_goes_past_kpipes_own_is_refused_before_anything_starts(
 
 
 def test_a_job_that_never_started_is_killed_without_ado(job: Job) -> None:
-    options = {"conn_id": "spark_default", "name": "x", "spark_conf": {}, "py_files": [], "submit_options": {}}
-    assert Submission(job, KAFKA, **options).kill() is None
+    submission: Any = Submission(job, KAFKA, **OPTIONS)
+    assert submission.kill() is None
 
 
 def test_a_spark_connection_that_is_not_there_is_named_instead_of_going_to_yarn() -> None:

@@ -27,8 +27,9 @@ def test_what_airflow_renders_is_a_template(value: Any) -> None:
 def test_the_output_of_another_task_is_a_template() -> None:
     with DAG("dag", schedule=None):
         task = BaseOperator(task_id="task")
-    assert is_template(task.output)
-    assert is_template(task.output["offsets"])
+    output: Any = task.output
+    assert is_template(output)
+    assert is_template(output["offsets"])
 
 
 @pytest.mark.parametrize("value", [None, "earliest", 5, {"0": 5}, [0, 2], "{'0': 5}", '{"0": {"a": 1}}'], ids=repr)

@@ -6,8 +6,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.exceptions import KafkaUnavailableError, KpipeError
+from airflow_provider_kpipe.kafka.cluster import ANSWER_SECONDS
 from airflow_provider_kpipe.transactions import sequence
-from airflow_provider_kpipe.transactions.sequence import ANSWER_SECONDS, DRAW_TRIES, draw_number
+from airflow_provider_kpipe.transactions.sequence import DRAW_TRIES, draw_number
 from tests.kit.clock import Clock
 
 SILENCE = KafkaError(KafkaError._TRANSPORT)

@@ -11,10 +11,11 @@ import pytest
 
 from airflow_provider_kpipe.checkpointing import looking
 from airflow_provider_kpipe.checkpointing.draining import PartitionDrain
+from airflow_provider_kpipe.checkpointing.looking import GateLooks
 from airflow_provider_kpipe.contract.documents import OtherVersionError
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KafkaUnavailableError, UnknownTopicError
-from airflow_provider_kpipe.triggers import partitions_drained as module
+from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
 
 TARGET = DrainTarget("orders", "orders", "read_committed", offsets=None, timestamp_ms=None, partitions=None)
@@ -49,8 +50,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
                 raise found
             return found
 
-        monkeypatch.setattr(module.KpipeHook, "aget_conn", settings)
-        monkeypatch.setattr(module.GateLooks, "look", look)
+        monkeypatch.setattr(KpipeHook, "aget_conn", settings)
+        monkeypatch.setattr(GateLooks, "look", look)
         return asyncio.run(events()), len(looks) - len(left)
 
     return run_over
@@ -110,7 +111,7 @@ def test_a_connection_that_is_not_there_becomes_an_event(monkeypatch: pytest.Mon
     async def first() -> Any:
         return await anext(trigger().run())
 
-    monkeypatch.setattr(module.KpipeHook, "aget_conn", missing)
+    monkeypatch.setattr(KpipeHook, "aget_conn", missing)
     assert asyncio.run(first()).payload == {"error": "there is no Airflow connection 'kafka_orders'"}
 
 
@@ -127,6 +128,6 @@ def test_looking_does_not_hold_up_the_other_triggers(monkeypatch: pytest.MonkeyP
     async def first() -> Any:
         return await anext(trigger().run())
 
-    monkeypatch.setattr(module.KpipeHook, "aget_conn", settings)
+    monkeypatch.setattr(KpipeHook, "aget_conn", settings)
     monkeypatch.setattr(looking, "look_at", look)
     assert asyncio.run(first()).payload == FOUND

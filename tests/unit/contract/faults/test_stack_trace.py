@@ -2,10 +2,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import pytest
 
 from airflow_provider_kpipe.contract.faults.stack_trace import format_exception
+
+NOTHING: Any = {}
 
 
 class StrangeError(Exception):
@@ -79,9 +83,9 @@ def raised(by: Callable[[], None]) -> BaseException:
         lambda: fail(""),
         lambda: fail("two\nlines"),
         lambda: compile("1 +", "x", "exec"),
-        lambda: {}["key"],
-        lambda: no_such_name,  # noqa: F821
-        lambda: "".no_such_attribute,
+        lambda: NOTHING["key"],
+        lambda: no_such_name,  # type: ignore[name-defined]  # noqa: F821  # that is what it is for
+        lambda: NOTHING.no_such_attribute,
     ],
 )
 def test_it_says_what_python_says_each_time(by: Callable[[], None]) -> None:
@@ -95,12 +99,12 @@ def test_an_error_that_was_never_raised_has_no_stack() -> None:
 
 
 def test_one_place_may_say_many_things() -> None:
-    said = [format_exception(raised(lambda number=number: fail(number))) for number in range(3)]
+    said = [format_exception(raised(partial(fail, number))) for number in range(3)]
     assert [trace.splitlines()[-1] for trace in said] == ["ValueError: 0", "ValueError: 1", "ValueError: 2"]
 
 
 def test_many_places_are_all_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_provider_kpipe.contract.faults.stack_trace._MOST_STACKS", 3)
     for depth in range(10):
-        error = raised(lambda depth=depth: recursion(depth))
+        error = raised(partial(recursion, depth))
         assert format_exception(error) == "".join(traceback.format_exception(error))

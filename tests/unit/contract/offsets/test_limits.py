@@ -105,5 +105,6 @@ def test_the_first_moment_of_1970_is_a_moment() -> None:
 
 
 def test_committed_needs_to_know_what_a_missing_offset_means() -> None:
+    otherwise: Any = "none"
     with pytest.raises(ValueError, match="'earliest', 'latest' or 'error'"):
-        Committed("none")
+        Committed(otherwise)

@@ -33,7 +33,7 @@ CAUSES = st.lists(
     max_size=12,
 )
 COUNTS = st.builds(
-    lambda numbers, named, causes: Counts(*numbers, named=named, causes=merged(causes)),
+    lambda numbers, named, causes: replace(Counts(*numbers), named=named, causes=merged(causes)),
     st.lists(NUMBERS, min_size=7, max_size=7),
     NAMED,
     CAUSES,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -66,14 +67,14 @@ def test_an_entry_that_a_later_version_wrote_is_never_taken_for_none() -> None:
         Redriven("id", [RANGE]).note(0, ledger_key("id", 12), newer)
 
 
+OTHER_COORDINATES: list[dict[str, Any]] = [{"topic": "returns"}, {"partition": 4}, {"offset": 6}, {"timestamp": 7}]
+
+
 @pytest.mark.parametrize(
     "other",
     [
         replace(LETTER, pipeline="returns"),
-        *(
-            replace(LETTER, source=replace(LETTER.source, **{name: value}))
-            for name, value in (("topic", "returns"), ("partition", 4), ("offset", 6), ("timestamp", 7))
-        ),
+        *(replace(LETTER, source=replace(LETTER.source, **change)) for change in OTHER_COORDINATES),
     ],
 )
 def test_one_record_is_what_one_pipeline_read_at_one_place(other: DeadLetter) -> None:

@@ -229,7 +229,7 @@ def test_nothing_follows_a_last_phase(state: RangeState, phase: Phase, step: Cal
 
 
 def test_all_ways_of_the_picture_can_be_gone() -> None:
-    ways = {
+    ways: dict[Phase, Callable[[RangeState], None]] = {
         Phase.RUNNING: lambda state: state.claim(),
         Phase.STOPPED: lambda state: state.stop_short("why"),
         Phase.YIELDED: lambda state: state.give_up("why"),

@@ -40,11 +40,15 @@ class Others:
         return sum(self._seen.values(), Counts())
 
 
+def others() -> Any:
+    return Others()
+
+
 class World:
     """A monitor over one range, and the records that come."""
 
     def __init__(self, budget: DeadLetterBudget, slots: Iterable[int] = (0,)) -> None:
-        self.others: Any = Others()
+        self.others = others()
         self.own = Counts()
         self.watch = SharedMonitor(self.others, list(slots), budget, lambda: [self.own])
 

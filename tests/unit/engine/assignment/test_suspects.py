@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.assignment import suspects as module
 from kpipe_engine.assignment.careful_start import CarefulStart
 from kpipe_engine.assignment.precautions import Precautions
@@ -36,7 +36,7 @@ def states() -> list[RangeState]:
 
 
 @pytest.fixture
-def handle(suspects: Suspects, message: Callable[[int], Message], monkeypatch: pytest.MonkeyPatch) -> Handle:
+def handle(suspects: Suspects, message: Callable[[int], SourceMessage], monkeypatch: pytest.MonkeyPatch) -> Handle:
     """Handles these offsets in one call, for so many seconds."""
     clock = [100.0]
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))

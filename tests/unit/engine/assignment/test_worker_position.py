@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 
 from airflow_provider_kpipe.contract.pipeline.scaling import MOST_IN_FLIGHT
-from kpipe_engine.assignment import worker_position as module
 from kpipe_engine.assignment.worker_position import At, Reading, Step, WorkerPosition
 
 HERE = At(partition=3, first=10, after=25, read=12, in_chunk=40)
@@ -31,7 +31,7 @@ def test_with_a_new_block_nothing_is_known() -> None:
 
 def test_the_longest_call_that_has_not_come_back_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [5_000_000_000]
-    monkeypatch.setattr(module.time, "monotonic_ns", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: clock[0])
     position = WorkerPosition()
     assert position.longest_call == 0
     first = position.begin_call()
@@ -50,7 +50,7 @@ def test_the_longest_call_that_has_not_come_back_is_seen(monkeypatch: pytest.Mon
 
 def test_the_step_that_a_worker_is_at_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [5_000_000_000]
-    monkeypatch.setattr(module.time, "monotonic_ns", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic_ns", lambda: clock[0])
     position = WorkerPosition()
     assert position.step is None
     position.begin_step("open() of segment 'a:b'")

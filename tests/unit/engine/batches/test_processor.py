@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.record import Origin
+from airflow_provider_kpipe.record import Origin, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
 from kpipe_engine.assignment.run_monitor import NoMonitor
 from kpipe_engine.batches.processor import BatchProcessor
@@ -103,12 +103,12 @@ def processor(make: Callable[..., BatchProcessor]) -> BatchProcessor:
 
 
 @pytest.fixture
-def batch(message: Callable[..., Message]) -> Callable[..., list[Message]]:
+def batch(message: Callable[..., SourceMessage]) -> Callable[..., list[SourceMessage]]:
     """Messages of these values, from offset 0 on."""
     return lambda *values: [message(offset, value, headers=[("a", b"1")]) for offset, value in enumerate(values)]
 
 
-MakeBatch = Callable[..., list[Message]]
+MakeBatch = Callable[..., list[SourceMessage]]
 
 
 def written(producer: Any) -> list[bytes]:

@@ -7,12 +7,11 @@ from itertools import product
 from typing import Any, get_args
 
 import pytest
-from confluent_kafka import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import DeadLetter
-from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS
+from airflow_provider_kpipe.contract.dead_letters.dialects import DIALECTS, Dialect
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter, write_envelope, write_raw
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import (
@@ -23,13 +22,14 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaSource,
 )
 from airflow_provider_kpipe.contract.redrive.redrive import RedriveTarget
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.faults import dead_letter_builder as module
 from kpipe_engine.faults.dead_letter_builder import CachedDeadLetterBuilder, DeadLetterBuilder, choose_write
 from kpipe_engine.redrive.original_record import choose_restore
 from tests.kit.letters import FAULT, LETTER, letters, strange_messages
 from tests.kit.plans import plan_of
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 PLAN = plan_of(PartitionRange(3, 0, 100, None), group="orders-v2")
 
@@ -90,11 +90,13 @@ def test_what_letters_of_one_cause_have_in_common_is_made_once(
     message: MakeMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[DeadLetter] = []
-    monkeypatch.setattr(
-        module.Dialect,
-        "pattern",
-        lambda self, letter, own=module.Dialect.pattern: made.append(letter) or own(self, letter),
-    )
+    own = Dialect.pattern
+
+    def pattern(dialect: Dialect, letter: DeadLetter) -> Any:
+        made.append(letter)
+        return own(dialect, letter)
+
+    monkeypatch.setattr(Dialect, "pattern", pattern)
     write = choose_write(KafkaDeadLetter("orders.dead"), PLAN)
     for offset in range(5):
         write(message(offset), replace(FAULT, message=f"no amount in {offset}"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +29,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import (
     KafkaSource,
 )
 from airflow_provider_kpipe.contract.progress.progress import Counts
+from airflow_provider_kpipe.record import SourceMessage
 from kpipe_engine.assignment.run_monitor import NoMonitor
 from kpipe_engine.errors import PartitionHaltedError
 from kpipe_engine.faults.dead_letter_topic import DeadLetterTopic, NoDeadLetters
@@ -36,7 +37,7 @@ from kpipe_engine.faults.fault_handler import FaultHandler
 from kpipe_engine.wiring import choose_dead_letters
 from tests.kit.plans import plan_of
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 PLAN = plan_of(PartitionRange(3, 0, 100, None), group="orders-v2")
 FAULT = Fault(

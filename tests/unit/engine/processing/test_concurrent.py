@@ -9,12 +9,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.processing import retries as module
 from kpipe_engine.processing.concurrent import ConcurrentProcessor
 from kpipe_engine.processing.retries import Retries
@@ -45,7 +44,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         return record
 
     users = ModuleType("user_segments")
-    users.fail_first = fail_first
+    vars(users)["fail_first"] = fail_first
     monkeypatch.setitem(sys.modules, "user_segments", users)
     return counted
 
@@ -53,7 +52,7 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
 def test_each_record_waits_for_its_own_time(
     clock: Clock,
     tries: dict[int, int],
-    message: Callable[..., Message],
+    message: Callable[..., SourceMessage],
     session: Any,
     producer: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -64,7 +63,8 @@ def test_each_record_waits_for_its_own_time(
     retries = Retries(RetryPolicy.fixed(4, 10.0), stop_signal)
     chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
     crew = ThreadRunner(chain, retries, Origin("run"), stop_signal, at_once=1)
-    processor = ConcurrentProcessor(crew, Destination(KafkaDestination("out"), session), Any, retries)
+    nobody: Any = None
+    processor = ConcurrentProcessor(crew, Destination(KafkaDestination("out"), session), nobody, retries)
     messages, counts = [message(5), message(6)], Counts()
     processor.open()
 

@@ -114,8 +114,9 @@ def test_where_no_record_is_at_fault_the_partition_stops_after_its_tries(clock: 
 def test_a_stack_trace_begins_in_the_users_code(name: str) -> None:
     chain = SegmentChain([f"{__name__}:{name}"], SegmentContext("run", "orders", 3, logging.getLogger()))
     chain.open()
+    message: Any = Message(topic="orders", offset=5, timestamp=(1, 1_700_000_000_000))
     with pytest.raises(SegmentError) as raised:
-        chain.process(Record(Message(topic="orders", offset=5, timestamp=(1, 1_700_000_000_000)), Origin("run")))
+        chain.process(Record(message, Origin("run")))
     fault = Retries(RetryPolicy(), StopSignal()).fault_or_wait(5, raised.value, Counts(), math.inf)
     assert fault is not None
     assert fault.stacktrace.splitlines()[1].endswith(f"in {name}")

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from types import ModuleType
 
 import pytest
-from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from airflow_provider_kpipe.segments import MOST_COUNTERS
 from kpipe_engine.processing.retries import Retries
 from kpipe_engine.processing.runners import ConcurrentContext, EventLoopRunner, _counters
@@ -19,7 +18,7 @@ from kpipe_engine.stop_signal import StopSignal
 
 
 def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
-    monkeypatch: pytest.MonkeyPatch, message: Callable[..., Message]
+    monkeypatch: pytest.MonkeyPatch, message: Callable[..., SourceMessage]
 ) -> None:
     stop_signal = StopSignal()
 
@@ -30,7 +29,7 @@ def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
         raise TimeoutError
 
     users = ModuleType("user_segments")
-    users.never = never
+    vars(users)["never"] = never
     monkeypatch.setitem(sys.modules, "user_segments", users)
     context = ConcurrentContext("run", "orders", 3, logging.getLogger())
     retries = Retries(RetryPolicy.fixed(2, 3_600), stop_signal)

@@ -9,11 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 from fateful_kit import UnspeakableError
 
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from airflow_provider_kpipe.segments import SegmentContext
 from airflow_provider_kpipe.testing import context_of
 from kpipe_engine.assignment.worker_position import WorkerPosition
@@ -21,7 +20,7 @@ from kpipe_engine.errors import PartitionHaltedError, SegmentError
 from kpipe_engine.faults.time_limit import NO_LIMIT, Limit, TimeLimit
 from kpipe_engine.processing.segment_chain import SegmentChain
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 class User(ModuleType):
@@ -67,7 +66,7 @@ def appending(letter: bytes) -> Callable[[Record], Record]:
     return append
 
 
-def step(user: User, name: str, **methods: Any) -> None:
+def step(user: Any, name: str, **methods: Any) -> None:
     """Put a segment class into the user's module that notes its calls."""
 
     class Step:
@@ -87,17 +86,17 @@ def test_no_segment_gives_the_record_back(record: Record) -> None:
     assert opened().process(record) == (record,)
 
 
-def test_segments_run_in_their_order(user: User, record: Record) -> None:
+def test_segments_run_in_their_order(user: Any, record: Record) -> None:
     user.one, user.two, user.three = appending(b"1"), appending(b"2"), appending(b"3")
     assert values(opened("one", "two", "three").process(record)) == [b"v123"]
 
 
-def test_a_segment_may_be_inside_a_class(user: User, record: Record) -> None:
+def test_a_segment_may_be_inside_a_class(user: Any, record: Record) -> None:
     user.Holder = type("Holder", (), {"inner": staticmethod(appending(b"!"))})
     assert values(opened("Holder.inner").process(record)) == [b"v!"]
 
 
-def test_a_class_is_opened_once_with_what_it_may_want_to_know(user: User, record: Record) -> None:
+def test_a_class_is_opened_once_with_what_it_may_want_to_know(user: Any, record: Record) -> None:
     seen: list[SegmentContext] = []
     step(user, "Step", open=lambda self, context: seen.append(context))
     segments = opened("Step")
@@ -108,14 +107,14 @@ def test_a_class_is_opened_once_with_what_it_may_want_to_know(user: User, record
     assert context.logger.name == "kpipe.segments"
 
 
-def test_a_class_needs_neither_open_nor_close(user: User, record: Record) -> None:
+def test_a_class_needs_neither_open_nor_close(user: Any, record: Record) -> None:
     user.Bare = type("Bare", (), {"process": lambda self, record: record})
     segments = opened("Bare")
     assert segments.process(record) == (record,)
     segments.close()
 
 
-def test_a_class_keeps_its_state_from_record_to_record(user: User, message: MakeMessage) -> None:
+def test_a_class_keeps_its_state_from_record_to_record(user: Any, message: MakeMessage) -> None:
     class Counting:
         def __init__(self) -> None:
             self.seen = 0
@@ -129,12 +128,12 @@ def test_a_class_keeps_its_state_from_record_to_record(user: User, message: Make
     assert [values(segments.process(Record(message(each), Origin("run")))) for each in range(3)] == [[1], [2], [3]]
 
 
-def test_nothing_is_imported_before_there_is_a_record(user: User) -> None:
+def test_nothing_is_imported_before_there_is_a_record(user: Any) -> None:
     chain("missing").close()
     assert user.calls == []
 
 
-def test_what_is_filtered_goes_no_further(user: User, record: Record) -> None:
+def test_what_is_filtered_goes_no_further(user: Any, record: Record) -> None:
     user.drop = lambda record: None
     user.after = lambda record: user.calls.append("after")
     assert list(opened("drop", "after").process(record)) == []
@@ -150,23 +149,23 @@ SEVERAL: list[tuple[str, Callable[[list[Record]], Any]]] = [
 
 
 @pytest.mark.parametrize("wrap", [wrap for _, wrap in SEVERAL], ids=[name for name, _ in SEVERAL])
-def test_one_record_may_become_several_that_each_go_on(user: User, record: Record, wrap: Callable[..., Any]) -> None:
+def test_one_record_may_become_several_that_each_go_on(user: Any, record: Record, wrap: Callable[..., Any]) -> None:
     user.split = lambda record: wrap([record.copy(value=b"a"), record.copy(value=b"b")])
     user.drop_a = lambda record: None if record.value == b"a!" else [record, record.copy(value=b"c")]
     user.mark = appending(b"!")
     assert values(opened("split", "mark", "drop_a", "mark").process(record)) == [b"b!!", b"c!"]
 
 
-def test_an_empty_list_is_a_filtered_record(user: User, record: Record) -> None:
+def test_an_empty_list_is_a_filtered_record(user: Any, record: Record) -> None:
     user.none_of_them = lambda record: []
     assert list(opened("none_of_them").process(record)) == []
 
 
-def test_a_subclass_of_record_is_a_record(user: User, record: Record, message: MakeMessage) -> None:
+def test_a_subclass_of_record_is_a_record(user: Any, record: Record, message: MakeMessage) -> None:
     class Special(Record):
         pass
 
-    user.special = lambda record: Special(message(5, b"s"), "run")
+    user.special = lambda record: Special(message(5, b"s"), Origin("run"))
     user.mark = appending(b"!")
     assert values(opened("special", "mark").process(record)) == [b"s!"]
 
@@ -185,7 +184,7 @@ def test_a_subclass_of_record_is_a_record(user: User, record: Record, message: M
     ids=repr,
 )
 def test_what_is_no_record_is_a_fault_of_the_segment_that_returned_it(
-    user: User, record: Record, returned: Any, kind: str
+    user: Any, record: Record, returned: Any, kind: str
 ) -> None:
     user.fine = lambda record: record
     user.wrong = lambda record: returned
@@ -208,7 +207,7 @@ def fail_while_given_out(record: Record) -> Iterator[Record]:
 @pytest.mark.parametrize("failing", [fail, fail_while_given_out], ids=["at once", "while its records are taken"])
 @pytest.mark.parametrize("names", [("bad",), ("fine", "bad"), ("bad", "fine"), ("split", "fine", "bad", "split")])
 def test_the_segment_that_raises_is_named(
-    user: User, record: Record, failing: Callable[..., Any], names: tuple[str, ...]
+    user: Any, record: Record, failing: Callable[..., Any], names: tuple[str, ...]
 ) -> None:
     user.fine = lambda record: record
     user.split = lambda record: [record, record.copy()]
@@ -228,7 +227,7 @@ class PanicError(BaseException):
     [(PanicError, SegmentError), (KeyboardInterrupt, KeyboardInterrupt), (MemoryError, MemoryError)],
 )
 def test_one_record_does_not_end_the_process_and_who_interrupts_or_has_no_memory_left_does(
-    user: User, record: Record, raised: type[BaseException], becomes: type[BaseException]
+    user: Any, record: Record, raised: type[BaseException], becomes: type[BaseException]
 ) -> None:
     def bad(record: Record) -> None:
         raise raised
@@ -246,7 +245,7 @@ def test_one_record_does_not_end_the_process_and_who_interrupts_or_has_no_memory
         ("user_segments:Step.missing", "AttributeError"),
     ],
 )
-def test_a_segment_that_cannot_be_imported_stops_the_partition_and_is_named(user: User, path: str, said: str) -> None:
+def test_a_segment_that_cannot_be_imported_stops_the_partition_and_is_named(user: Any, path: str, said: str) -> None:
     step(user, "Step")
     segments = SegmentChain([path], SegmentContext("run", "orders", 3, logging.getLogger()))
     with pytest.raises(PartitionHaltedError) as stop:
@@ -266,7 +265,7 @@ def test_a_module_that_raises_stops_the_partition_and_its_error_is_shown(
         segments.open()
 
 
-def test_what_is_no_segment_stops_the_partition(user: User) -> None:
+def test_what_is_no_segment_stops_the_partition(user: Any) -> None:
     user.number = 5
     user.Empty = type("Empty", (), {})
     with pytest.raises(PartitionHaltedError, match="'user_segments:number' is a int, not a function or a class"):
@@ -283,7 +282,7 @@ def unspeakable(*_: Any) -> None:
     raise UnspeakableError
 
 
-def test_whatever_opening_and_closing_raise_ends_no_worker(user: User, caplog: pytest.LogCaptureFixture) -> None:
+def test_whatever_opening_and_closing_raise_ends_no_worker(user: Any, caplog: pytest.LogCaptureFixture) -> None:
     step(user, "One", close=unspeakable)
     step(user, "Two", open=unspeakable)
     segments = chain("One", "Two")
@@ -293,7 +292,7 @@ def test_whatever_opening_and_closing_raise_ends_no_worker(user: User, caplog: p
     assert [each.getMessage() for each in caplog.records] == ["segment 'user_segments:One' did not close"]
 
 
-def test_segments_are_closed_in_reverse_order(user: User) -> None:
+def test_segments_are_closed_in_reverse_order(user: Any) -> None:
     step(user, "One")
     step(user, "Two")
     segments = opened("One", "Two")
@@ -301,14 +300,14 @@ def test_segments_are_closed_in_reverse_order(user: User) -> None:
     assert user.calls == ["open One", "open Two", "close Two", "close One"]
 
 
-def test_segments_that_were_not_opened_are_not_closed(user: User) -> None:
+def test_segments_that_were_not_opened_are_not_closed(user: Any) -> None:
     step(user, "One")
     chain("One").close()
     assert user.calls == []
 
 
 def test_a_segment_that_fails_to_close_is_logged_and_the_others_are_closed(
-    user: User, caplog: pytest.LogCaptureFixture
+    user: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     step(user, "One")
     step(user, "NoClose", close=broken)
@@ -326,7 +325,7 @@ def hangs(*_: Any) -> None:
 
 
 def test_a_segment_that_does_not_open_or_close_in_its_time_is_named_and_the_others_are_closed(
-    user: User, caplog: pytest.LogCaptureFixture
+    user: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     step(user, "One")
     step(user, "NoClose", close=hangs)
@@ -348,7 +347,7 @@ def test_a_module_whose_import_takes_too_long_stops_the_partition(monkeypatch: p
         chain("One", limit=TimeLimit(0.01, 0.5, WorkerPosition())).open()
 
 
-def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_closed(user: User) -> None:
+def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_closed(user: Any) -> None:
     step(user, "One")
     step(user, "NoOpen", open=broken)
     step(user, "Two")
@@ -359,7 +358,7 @@ def test_a_segment_that_fails_to_open_stops_the_partition_and_the_others_are_clo
     assert user.calls == ["open One", "close One"]
 
 
-def test_an_object_of_the_module_that_was_not_opened_here_is_not_closed_here(user: User) -> None:
+def test_an_object_of_the_module_that_was_not_opened_here_is_not_closed_here(user: Any) -> None:
     step(user, "Client")
     user.client = user.Client()
     segments = opened("client.process")

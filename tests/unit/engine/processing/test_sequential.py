@@ -7,12 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import Message
 
 from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.pipeline.policies import RetryPolicy
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.assignment.run_monitor import NoMonitor
 from kpipe_engine.errors import ChunkFailedError, PartitionHaltedError, SegmentError, UnwritableRecordError
 from kpipe_engine.faults.fault_handler import FaultHandler
@@ -24,7 +23,7 @@ from kpipe_engine.processing.retries import Retries
 from kpipe_engine.processing.sequential import SequentialProcessor
 from kpipe_engine.stop_signal import StopSignal
 
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 class FakeDestination:
@@ -33,15 +32,15 @@ class FakeDestination:
     def __init__(self) -> None:
         self.written: list[Any] = []
 
-    def copy_while_taken(self, messages: Sequence[Message]) -> int:
+    def copy_while_taken(self, messages: Sequence[SourceMessage]) -> int:
         taken = list(itertools.takewhile(lambda message: not (message.value() or b"").startswith(b"huge"), messages))
         self.written += [message.value() for message in taken]
         return len(taken)
 
-    def copy(self, message: Message) -> None:
+    def copy(self, message: SourceMessage) -> None:
         self._take(message.value())
 
-    def write(self, record: Record, message: Message) -> None:
+    def write(self, record: Record, message: SourceMessage) -> None:
         self._take(record.value)
 
     def _take(self, value: Any) -> None:
@@ -58,7 +57,7 @@ class FakeDeadLetters:
         self.headers: list[Any] = []
         self.stops: set[int | None] = set()
 
-    def take(self, message: Message, fault: Fault) -> None:
+    def take(self, message: SourceMessage, fault: Fault) -> None:
         if message.offset() in self.stops:
             raise PartitionHaltedError("no dead letters", message.offset())
         self.taken.append((message.offset(), fault))
@@ -137,12 +136,12 @@ def sequential(destination: Any, letters: Any, segments: Any) -> SequentialProce
 
 
 @pytest.fixture
-def batch(message: MakeMessage) -> Callable[..., list[Message]]:
+def batch(message: MakeMessage) -> Callable[..., list[SourceMessage]]:
     """Messages of these values, from offset 0 on."""
     return lambda *values: [message(offset, value, headers=[("a", b"1")]) for offset, value in enumerate(values)]
 
 
-MakeBatch = Callable[..., list[Message]]
+MakeBatch = Callable[..., list[SourceMessage]]
 KNOWN = Fault.of(ValueError("refused before"), "kafka", "destination")
 
 
@@ -229,7 +228,7 @@ def test_a_dead_letter_has_the_headers_that_were_read_whatever_a_segment_did_to_
 
 
 def test_every_try_begins_with_the_record_as_it_was_read(
-    destination: Any, letters: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
+    segments: Any, destination: Any, letters: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[Any, ...]] = []
 
@@ -245,7 +244,7 @@ def test_every_try_begins_with_the_record_as_it_was_read(
     stop_signal = StopSignal()
     retries = Retries(RetryPolicy.fixed(2, 0.0), stop_signal)
     processor = SequentialProcessor(
-        FakeSegments(), destination, to_dead_letters(letters), retries, Origin("run"), stop_signal
+        segments, destination, to_dead_letters(letters), retries, Origin("run"), stop_signal
     )
     counts = Counts()
     assert processor.process([message(5, b"tea", headers=[("a", b"1")])], counts, {}, math.inf) == 1

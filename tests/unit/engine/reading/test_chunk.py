@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from kpipe_engine.reading import chunk as module
 from kpipe_engine.reading.chunk import Chunk
 from kpipe_engine.stop_signal import StopSignal
 
@@ -13,7 +12,7 @@ from kpipe_engine.stop_signal import StopSignal
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     return clock
 
 

@@ -21,7 +21,7 @@ class Group:
 
     def __init__(self) -> None:
         self.refused: set[int] = set()
-        self.held: dict[int, str] = {}
+        self.held: dict[int, str | None] = {}
         self.is_closed = False
 
     def commit(self, offsets: Sequence[TopicPartition], asynchronous: bool) -> list[Any]:

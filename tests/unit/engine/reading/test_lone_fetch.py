@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,8 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
 def test_the_client_that_has_fetched_is_closed_when_its_messages_are_given_out(
     clients: list[Client], most: int, found: list[str]
 ) -> None:
-    assert fetch_alone({}, START, most) == found
+    given: list[Any] = fetch_alone({}, START, most)
+    assert given == found
     (client,) = clients
     assert client.is_closed
     assert (client.settings["queued.min.messages"], client.settings["fetch.queue.backoff.ms"]) == (1, 1_000)
@@ -86,7 +88,7 @@ def test_where_nothing_comes_the_worker_gets_to_look_around(
     clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 1.0, FETCH_SECONDS])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock, FETCH_SECONDS))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock, FETCH_SECONDS))
     monkeypatch.setattr(Client, "consume", lambda client, most, timeout: [])
     assert fetch_alone({}, START, 1) == []
     assert clients[0].is_closed

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,6 @@ from confluent_kafka import KafkaError, Message, TopicPartition
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaSource, OnDataLoss
 from kpipe_engine.errors import PartitionHaltedError
-from kpipe_engine.reading import range_reader as module
 from kpipe_engine.reading import shared_consumer
 from kpipe_engine.reading.range_reader import STALL_SECONDS, RangeReader
 from kpipe_engine.reading.shared_consumer import SharedConsumer
@@ -60,7 +60,7 @@ class Log:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 

@@ -5,22 +5,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME
 
 from airflow_provider_kpipe import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.dead_letters.dead_letter import Coordinates, DeadLetter
 from airflow_provider_kpipe.contract.dead_letters.dialects import FAULT_HEADERS
 from airflow_provider_kpipe.contract.dead_letters.messages import read_dead_letter
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.redrive.original_record import OriginalRecord, back_to_source, choose_restore
-from kpipe_engine.writing.destination import PARTITIONER_CHOOSES
 from kpipe_engine.writing.header_rules import HeaderRules
+from kpipe_engine.writing.producer_session import PARTITIONER_CHOOSES
 from tests.kit.letters import LETTER
 
 PIPELINE = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"))
 KEEPING = replace(PIPELINE, destination=KafkaDestination("out", keep_partition=True))
 ELSEWHERE = replace(LETTER, source=Coordinates("returns", 1, 2))
-MakeMessage = Callable[..., Message]
+MakeMessage = Callable[..., SourceMessage]
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_a_letter_that_does_not_say_when_its_record_was_made_keeps_its_own_time(
 
 
 def test_for_the_source_it_bears_what_lets_a_later_fault_count_on(original: Any) -> None:
-    headers = choose_restore(PIPELINE, "source")(original, LETTER).headers() or []
+    headers: list[Any] = choose_restore(PIPELINE, "source")(original, LETTER).headers() or []
     assert tuple(headers[: len(LETTER.headers)]) == LETTER.headers
     assert all(name in FAULT_HEADERS for name, _ in headers[len(LETTER.headers) :])
     told = read_dead_letter(LETTER.key, LETTER.value, headers)

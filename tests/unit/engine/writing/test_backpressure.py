@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 
 from kpipe_engine.errors import ChunkFailedError, NoAnswerError
 from kpipe_engine.stop_signal import StopSignal
-from kpipe_engine.writing import backpressure as module
 from kpipe_engine.writing.backpressure import (
     LOOK_SECONDS,
     PATIENCE_SECONDS,
@@ -45,7 +45,7 @@ def admission_of(
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     clock = [100.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     return clock
 
 

@@ -8,18 +8,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException
 
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination
-from airflow_provider_kpipe.record import Origin, Record
+from airflow_provider_kpipe.record import Origin, Record, SourceMessage
 from kpipe_engine.errors import UnwritableRecordError
 from kpipe_engine.stop_signal import StopSignal
 from kpipe_engine.writing.backpressure import Admission
 from kpipe_engine.writing.destination import Destination
 from kpipe_engine.writing.producer_session import ProducerSession
 
-MakeMessage = Callable[..., Message]
-Copy = Callable[[Destination, Message], Any]
+MakeMessage = Callable[..., SourceMessage]
+Copy = Callable[[Destination, SourceMessage], Any]
 
 TOO_LARGE = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
 COPIES: dict[str, Copy] = {

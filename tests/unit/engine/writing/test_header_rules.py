@@ -51,7 +51,8 @@ def test_where_a_record_came_from_is_stamped_behind_its_own_headers(source: Any)
 
 @given(headers=st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5))), dropped=st.text(max_size=5))
 def test_what_is_kept_keeps_its_order_and_its_bytes(headers: list[Any], dropped: str) -> None:
-    kept = HeaderRules(KafkaDestination("out", drop_headers=[dropped])).apply(headers, None)
+    nobody: Any = None
+    kept = HeaderRules(KafkaDestination("out", drop_headers=[dropped])).apply(headers, nobody)
     assert kept == [header for header in headers if header[0] != dropped]
 
 
