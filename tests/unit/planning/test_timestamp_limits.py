@@ -86,5 +86,5 @@ def test_a_limit_says_whom_it_hits_and_what_helps() -> None:
     assert str(old) == "retention.ms=129600000 (36.0 hours) of 'orders'"
     assert (old.moment(NOW), future.moment(NOW)) == (NOW - 36 * HOUR_MS, NOW + HOUR_MS)
     assert (old.compared, old.fate, old.remedy) == ("older than", "delete", "give the topic a longer retention")
-    assert (future.compared, future.fate) == ("further in the future than", "refuse")
+    assert (future.compared, future.fate) == ("further in the future than", "reject")
     assert future.remedy == "raise message.timestamp.after.max.ms of the topic"

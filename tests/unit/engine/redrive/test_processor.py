@@ -216,7 +216,7 @@ def test_a_letter_whose_entry_was_refused_before_stops_the_partition(
     processor: RedriveProcessor, ledger: Ledger, batch: MakeBatch
 ) -> None:
     known = {1: Fault.of(ValueError("too large"), "kafka", "dead_letter")}
-    with pytest.raises(PartitionHaltedError, match=r"offset 1: .*refused \(too large\): .*'orders.dead'") as stop:
+    with pytest.raises(PartitionHaltedError, match=r"offset 1: .*rejected \(too large\): .*'orders.dead'") as stop:
         processor.process(batch(LETTER, LETTER, LETTER), Counts(), known, math.inf)
     assert stop.value.next_offset == 1
     assert ledger.entries == [(0, "redriven")]
