@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,12 +71,21 @@ def outcome_of(mutation: Mutation, trees: SimpleQueue[Path]) -> str:
 
 
 def run_tests(tree: Path, tests: str, seconds: float | None = SECONDS) -> int:
+    """Return the exit code of pytest. Tests that take too long are ended with all that they have started."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests.split()]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=seconds)
-    if done.returncode not in (PASSED, FAILED):
-        say(done.stdout[-2_000:] + done.stderr[-2_000:])
-    return done.returncode
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=tree, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as running:
+        try:
+            output, errors = running.communicate(timeout=seconds)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+    if running.returncode not in (PASSED, FAILED):
+        say(output[-2_000:] + errors[-2_000:])
+    return running.returncode
 
 
 def summed_up(outcomes: Sequence[tuple[Mutation, str]]) -> int:

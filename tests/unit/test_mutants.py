@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.kit.jobs import wait_for
+from tests.kit.processes import outlasting
 from tests.mutants.mutation import ROOT, Mutation, StaleMutationError
 from tests.mutants.mutations import MOST_SURVIVORS, MUTATIONS, SURVIVORS
-from tests.mutants.run import copy_of_the_tree, summed_up
+from tests.mutants.run import copy_of_the_tree, run_tests, summed_up
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
@@ -53,3 +57,33 @@ def test_a_copy_holds_what_the_tests_need(tmp_path: Path) -> None:
     tree = copy_of_the_tree(tmp_path / "tree")
     assert all((tree / each.file).is_file() for each in MUTATIONS)
     assert (tree / "pyproject.toml").is_file()
+
+
+HANGS = """
+import pathlib
+import subprocess
+import sys
+
+def test_that_hangs():
+    started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    pathlib.Path("pid").write_text(str(started.pid))
+    started.wait()
+"""
+
+
+def test_what_tests_have_started_ends_with_them_when_they_take_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "test_hangs.py").write_text(HANGS)
+    told = tmp_path / "pid"
+
+    def take_too_long(_: object, timeout: float) -> None:
+        wait_for(lambda: told.exists() and told.read_text() != "", "what the test starts")
+        raise subprocess.TimeoutExpired("pytest", timeout)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", take_too_long)
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_tests(tmp_path, "test_hangs.py", seconds=240)
+    pid = int(told.read_text())
+    left = [psutil.Process(pid)] if psutil.pid_exists(pid) else []
+    assert outlasting(left, 30) == []

@@ -36,7 +36,11 @@ def test_whoever_reads_an_error_knows_what_to_do(name: str, passing: bool, said:
 @pytest.mark.parametrize(
     ("code", "kind", "said"),
     [
-        (KafkaError.GROUP_AUTHORIZATION_FAILED, ForbiddenError, "gives no answer about groups .*the page 'Permissions'"),
+        (
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+            ForbiddenError,
+            "gives no answer about groups .*the page 'Permissions'",
+        ),
         (KafkaError._BAD_COMPRESSION, KpipeError, r"gives no answer about groups .*receive\.message\.max\.bytes"),
     ],
 )
