@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from letters import LETTER
+from log_lines import logged_by
 from pipelines import Bench
 from topics import Sent, fill, read_all
 
@@ -35,7 +36,7 @@ def told(bench: Bench, caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]
     caplog.set_level(logging.INFO)
     caplog.clear()
     check_letter_room(bench.pipeline, bench.settings, bench.settings)
-    return [(each.levelno, each.getMessage()) for each in caplog.records if each.name.endswith("letter_room")]
+    return [(each.levelno, each.getMessage()) for each in logged_by(caplog, "letter_room")]
 
 
 @pytest.mark.parametrize("declared", [{}, {"format": "envelope"}], ids=repr)

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from jobs import wait_for
+from log_lines import logged_by
 from pipelines import Bench
 from redrives import order, redrive
 from topics import Sent, change_topic, fill, read_all
@@ -68,7 +69,7 @@ def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.name.endswith(("retention", "limits"))]
+    return [each.getMessage() for each in logged_by(caplog, "retention", "limits")]
 
 
 @pytest.mark.parametrize(
