@@ -17,6 +17,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import DeadLetterDiale
 from airflow_provider_kpipe.planning.letter_room import STORY_BYTES, check_letter_room, letter_bytes
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from tests.kit.letters import LETTER
+from tests.kit.log_lines import logged_by
 from tests.kit.pipelines import Bench
 from tests.kit.topics import Sent, fill, read_all
 
@@ -36,7 +37,7 @@ def told(bench: Bench, caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]
     caplog.set_level(logging.INFO)
     caplog.clear()
     check_letter_room(bench.pipeline, bench.settings, bench.settings)
-    return [(each.levelno, each.getMessage()) for each in caplog.records if each.name.endswith("letter_room")]
+    return [(each.levelno, each.getMessage()) for each in logged_by(caplog, "letter_room")]
 
 
 @pytest.mark.parametrize("declared", [{}, {"format": "envelope"}], ids=repr)

@@ -17,6 +17,7 @@ from airflow_provider_kpipe.redriving import retention as redrive_retention
 from airflow_provider_kpipe.redriving.retention import check_redrive_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
 from tests.kit.jobs import wait_for
+from tests.kit.log_lines import logged_by
 from tests.kit.pipelines import Bench
 from tests.kit.redrives import order, redrive
 from tests.kit.topics import Sent, change_topic, fill, read_all
@@ -68,7 +69,7 @@ def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.name.endswith(("retention", "limits"))]
+    return [each.getMessage() for each in logged_by(caplog, "retention", "limits")]
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,11 @@ from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.exceptions import PlanError
 from airflow_provider_kpipe.planning.retention import check_retention
 from airflow_provider_kpipe.sandbox import SandboxBroker, create_topics
+from tests.kit.log_lines import logged_by
 from tests.kit.pipelines import Bench
 from tests.kit.topics import Sent, fill
 
+MODULES = "retention", "limits"
 HOUR = 3_600_000
 KEEPS_A_DAY = {"retention.ms": str(24 * HOUR)}
 KEEPS_ALL = {"retention.ms": "-1"}
@@ -48,8 +50,8 @@ def check(bench: Bench, **wishes: Any) -> None:
     check_retention(bench.pipeline, bench.settings, bench.settings, bench.plan(**wishes))
 
 
-def told_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.name.endswith(("retention", "limits"))]
+def warned_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in logged_by(caplog, *MODULES) if each.levelno == logging.WARNING]
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +71,7 @@ def test_what_of_a_window_would_vanish_is_told_with_the_remedy(
     broker: SandboxBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     check(make(broker, 20, 5, out=KEEPS_A_DAY, dead=KEEPS_ALL))
-    (told,) = told_of(caplog)
+    (told,) = warned_of(caplog)
     assert "Up to 40 of 50 records are older than retention.ms=86400000 (24.0 hours)" in told
     assert "keep_timestamp=False" in told
 
@@ -79,7 +81,7 @@ def test_dead_letters_keep_their_timestamp_whatever_outputs_do(
 ) -> None:
     bench = make(broker, 20, 0, out=KEEPS_A_DAY, dead=KEEPS_A_DAY, keep_timestamp=False)
     check(bench)
-    (told,) = told_of(caplog)
+    (told,) = warned_of(caplog)
     assert f"of '{bench.topic}.lost': the broker would delete their dead letters" in told
 
 
@@ -96,7 +98,7 @@ def test_a_window_of_which_nothing_would_be_taken_is_refused(broker: SandboxBrok
 def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     bench = make(broker, 20, 30, out=TAKES_A_DAY, dead=KEEPS_ALL)
     check(bench)
-    (told,) = told_of(caplog)
+    (told,) = warned_of(caplog)
     assert "Up to 40 of 100 records are older than message.timestamp.before.max.ms=86400000 (24.0 hours)" in told
     assert "the broker would reject these" in told
     counts = sum((each.counts for each in bench.work(bench.plan("run-2"))), Counts())
@@ -108,7 +110,7 @@ def test_a_dead_letter_that_would_be_refused_stops_its_partition(
 ) -> None:
     bench = make(broker, 2, 0, out=KEEPS_ALL, dead=TAKES_A_DAY)
     check(bench)
-    (told,) = told_of(caplog)
+    (told,) = warned_of(caplog)
     assert f"(24.0 hours) of '{bench.topic}.lost': the broker would reject their dead letters" in told
     assert "would stop its partition; raise message.timestamp.before.max.ms of the topic" in told
     stopped = replace(bench, pipeline=replace(bench.pipeline, segments=["faulty_kit:fails"]))
@@ -120,7 +122,7 @@ def test_what_comes_from_the_future_is_told_of(broker: SandboxBroker, caplog: py
     ahead = int(time.time() * 1000) + 48 * HOUR
     fill(bench.bootstrap, bench.topic, [Sent(partition=1, timestamp=ahead)] * 3)
     check(bench)
-    (told,) = told_of(caplog)
+    (told,) = warned_of(caplog)
     assert "Up to 3 of 13 records are further in the future than message.timestamp.after.max.ms=3600000" in told
     assert "the broker would reject these; declare the destination with keep_timestamp=False" in told
 
@@ -157,7 +159,7 @@ def test_what_stays_is_not_spoken_of(
     more: dict[str, Any],
 ) -> None:
     check(make(broker, old, young, out=out, dead=KEEPS_ALL, **more))
-    assert told_of(caplog) == []
+    assert logged_by(caplog, *MODULES) == []
 
 
 def test_a_retention_that_may_not_be_read_is_taken_for_long(
