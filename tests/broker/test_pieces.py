@@ -357,7 +357,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as dying:
-        dying.setattr("kpipe_engine.assignment.claiming.Claims.look_again", die)
+        dying.setattr("kpipe_engine.assignment.claiming.Claims.adopt_pieces", die)
         dies = newer_bench.piece(newer_bench.attempt(newer), 0, task=0)
         with pytest.raises(RuntimeError, match="killed"):
             dies.open()
@@ -419,7 +419,7 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as dying:
-        dying.setattr("kpipe_engine.assignment.claiming.Claims.look_again", die)
+        dying.setattr("kpipe_engine.assignment.claiming.Claims.adopt_pieces", die)
         for plan in plans[1:3]:
             dies = bench.piece(bench.attempt(plan), 0, task=0)
             with pytest.raises(RuntimeError, match="killed"):

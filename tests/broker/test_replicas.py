@@ -26,7 +26,7 @@ RECORDS, STORED, HELD = 40, 10, 15
 # The client itself goes on for as long as a transaction lasts.
 BOUNDS = {
     "writing.backpressure.STANDSTILL_SECONDS": 1.0,
-    "writing.chunk_writer.ANSWER_SECONDS": 3.0,
+    "writing.producer_session.ANSWER_SECONDS": 3.0,
     "assignment.last_words.SAY_SECONDS": 2.0,
 }
 DELIVERIES: tuple[Delivery, ...] = ("exactly_once", "at_least_once")

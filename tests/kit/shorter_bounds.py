@@ -9,14 +9,14 @@ import pytest
 SHORTER = {
     "writing.backpressure.STANDSTILL_SECONDS": 4.0,
     "bounded_calls.CLOSE_SECONDS": 2.0,
-    "writing.chunk_writer.ANSWER_SECONDS": 4.0,
+    "writing.producer_session.ANSWER_SECONDS": 4.0,
     "writing.chunk_writer.STORE_SECONDS": 4.0,
     "assignment.last_words.SAY_SECONDS": 4.0,
     "writing.missing_replicas.ASK_SECONDS": 4.0,
     "assignment.claiming.ANSWER_SECONDS": 4.0,
+    "assignment.progress_store.ANSWER_SECONDS": 4.0,
     "reading.planned_topic.LOOK_SECONDS": 4.0,
-    "redrive.ledger.ANSWER_SECONDS": 4.0,
-    "reading.range_reader.ANSWER_SECONDS": 4.0,
+    "reading.shared_consumer.ANSWER_SECONDS": 4.0,
     "reading.range_reader.STALL_SECONDS": 4.0,
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from airflow_provider_kpipe.contract.job import Job, KafkaSettings
 from airflow_provider_kpipe.spark.submission import Submission
 
+SEGMENTS = Path(__file__).parents[1] / "segments"
 PY_FILES = ("deadly_kit.py", "orders_kit.py", "waiting_kit.py", "whereabouts_kit.py")
 
 
@@ -23,7 +24,7 @@ def main() -> None:
         conn_id="spark_test",
         name="kpipe test",
         spark_conf=spec["spark_conf"],
-        py_files=[str(Path(__file__).with_name(name)) for name in PY_FILES],
+        py_files=[str(SEGMENTS / name) for name in PY_FILES],
         submit_options={},
     ) as submission:
         submission.run()
