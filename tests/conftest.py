@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +21,15 @@ MakeTopic = Callable[..., str]
 # A busy machine is no fault of what is tested.
 settings.register_profile("kpipe", deadline=None)
 settings.load_profile("kpipe")
+
+
+def pytest_configure() -> None:
+    """Draw the seeds of random schedules here, once for all processes of a test run."""
+    os.environ.setdefault("SIMULATION_SEED", str(random.SystemRandom().randrange(10**9)))
+
+
+def pytest_report_header() -> str:
+    return f"random schedules: SIMULATION_SEED={os.environ['SIMULATION_SEED']}"
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InOneProcess:

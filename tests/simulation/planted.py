@@ -18,6 +18,7 @@ import pytest
 
 import tests.simulation.injection  # noqa: F401  # before anything of the product
 from tests.interleaving.planted import PLANTED, Plant, at_least_once_stores_over_a_later_run
+from tests.simulation.shrink import Shrinking
 from tests.simulation.workload.episode import Result, play
 from tests.simulation.workload.script import draw
 
@@ -46,6 +47,15 @@ def noticed(plant: Plant, first: int, most: int) -> Result | None:
     return None
 
 
+def shrunk(plant: Plant, found: Result) -> str:
+    """Make the schedule that noticed a fault short, and say of how many lines its trace is now."""
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        shorter = Shrinking(found.script.seed, lambda _: None).shrink()
+    assert found.anomalies[0].promise.name in shorter.broken
+    return f"{len(found.trace)} lines, shrunk to {len(shorter.trace)}"
+
+
 def main() -> int:
     unnoticed = 0
     for plant in (each for each in PLANTED if each not in AGREED_TO):
@@ -54,6 +64,8 @@ def main() -> int:
         gc.collect()
         unnoticed += found is None
         said = f"{found.script.seed} {found.anomalies[0].promise.name} {found.anomalies[0]}" if found else "not noticed"
+        if found:
+            said = f"{said}; {shrunk(plant, found)}"
         sys.stdout.write(f"{name}: {said}\n")
         sys.stdout.flush()
     return 1 if unnoticed else 0

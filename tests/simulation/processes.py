@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -19,11 +20,27 @@ class Mortal(Protocol):
     def died(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of a host, which is wrong by some seconds, and by others once somebody has set it."""
+
+    ahead: float = 0.0
+    set_at: float = math.inf
+    then_ahead: float = 0.0
+
+    def reads(self, now: float) -> float:
+        return now + (self.ahead if now < self.set_at else self.then_ahead)
+
+
+RIGHT = Clock()
+
+
 @dataclass(slots=True, eq=False)
 class Process:
     """What dies together: tasks, and the clients they have opened."""
 
     name: str
+    clock: Clock = RIGHT
     dead: bool = False
     frozen_until: float = 0.0
     clients: list[Mortal] = field(default_factory=list)

@@ -18,6 +18,7 @@ FROZEN = 0.5
 STEP_SECONDS = 0.004
 FREEZES = (2.0, 20.0, 70.0, 200.0)
 FOREVER = 1e9
+BEGINNING = 1_000.0
 MOST_SWITCHES = 200_000
 
 
@@ -46,7 +47,7 @@ class Simulation:
         self.faults: list[Fault] = []
         """Those that have struck, or were spared."""
         self._spared = frozenset(spared)
-        self.now, self.calls, self.switches = 1_000.0, 0, 0
+        self.now, self.calls, self.switches = BEGINNING, 0, 0
         self.tasks: list[Task] = []
         self.trace: list[tuple[Any, ...]] = []
         self.background: list[Background] = []

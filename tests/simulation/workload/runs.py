@@ -136,7 +136,7 @@ class DagRun:
         if begun is None:
             return False
         deadline = None
-        if not world.is_final and rnd.random() < 0.08:
+        if not world.is_final and rnd.random() < (0.5 if world.script.setup.clocks_disagree else 0.08):
             deadline = VirtualTime.time() + rnd.choice((0.05, 0.3, 30.0))
         job = Job(order.pipeline, plan, begun.number, deadline, order.redrive, checkpointed=begun.checkpointed)
         world.log("ATTEMPT", name, job.attempt, list(begun.checkpointed))

@@ -93,6 +93,7 @@ class Scene:
     """The simulation and the cluster, as the workload uses them."""
 
     def __init__(self, script: Script, given: Collection[Fate] | None = None) -> None:
+        self._script = script
         self.play = Play(script, given)
         self.cluster = Cluster(self.play)
         self.written: list[tuple[Log, int]] = []
@@ -105,7 +106,7 @@ class Scene:
         assert name not in self.names, name
         self.names.add(name)
         self.play.kinds[name] = kind
-        return self.play.spawn(Process(name), name, body)
+        return self.play.spawn(Process(name, self._script.clock_of(name)), name, body)
 
     def wait(self, ready: Callable[[], bool], seconds: float = FOREVER) -> bool:
         return self.play.wait(ready, seconds)

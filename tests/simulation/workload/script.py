@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from airflow_provider_kpipe.contract.offsets.metadata import LEAST_METADATA_BYTES
+from tests.simulation.processes import RIGHT, Clock
+from tests.simulation.scheduler import BEGINNING
 from tests.simulation.workload.fates import Aim, Rates
 
 Handler = Literal["copy", "records", "threads", "async"]
@@ -46,6 +48,8 @@ class Setup:
     """How much the broker takes beside an offset."""
     records: int
     """In the beginning."""
+    clocks_disagree: bool
+    """Whether each process has a clock of its own, which is wrong, and set now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +162,11 @@ MOOD_WEIGHTS = {
 }
 AIMED = ("freeze", "freeze", "freeze", "crash", "crash after", "lost", "late", "reply lost")
 
+DISAGREE = 0.15
+"""In how many schedules no two hosts have the same time."""
+AHEAD_SECONDS = (0.0, 0.5, -0.5, 20.0, -20.0, 3_600.0, -3_600.0)
+LONGEST_BEFORE_SET = 120.0
+
 LONG = 0.2
 """How many schedules are long: most faults show in three steps, and a short one leaves time for others."""
 
@@ -179,8 +188,17 @@ class Script:
         """Chance of its own for each who asks: what is left out elsewhere changes nothing of it."""
         return random.Random(" ".join(map(str, (self.seed, *names))))
 
+    def clock_of(self, process: str) -> Clock:
+        """Return the clock of the host that a process is on."""
+        if not self.setup.clocks_disagree:
+            return RIGHT
+        rnd = self.random("clock", process)
+        ahead, then_ahead = rnd.choice(AHEAD_SECONDS), rnd.choice(AHEAD_SECONDS)
+        return Clock(ahead, rnd.uniform(0, LONGEST_BEFORE_SET) + BEGINNING, then_ahead)
+
 
 def draw(seed: int) -> Script:
+    """Decide all that happens in the schedule of a seed."""
     rnd = random.Random(f"script {seed}")
     name = rnd.choices(list(MOOD_WEIGHTS), list(MOOD_WEIGHTS.values()))[0]
     mood = MOODS[name]
@@ -191,7 +209,8 @@ def draw(seed: int) -> Script:
     rate = rnd.choice(mood.rates)
     rates = Rates(crash=0.005, lost=0.008, freeze=0.006, passing=0.004, refused=0.02, late=mood.late).times(rate)
     aims = tuple(_aim(rnd, mood) for _ in range(rnd.choice((0, 1, 2, 4)))) if mood.aims else ()
-    return Script(seed, name, _setup(rnd, mood), steps, rates, aims)
+    disagree = random.Random(f"clocks of {seed}").random() < DISAGREE
+    return Script(seed, name, _setup(rnd, mood, disagree), steps, rates, aims)
 
 
 def _step(rnd: random.Random, number: int, kind: str, mood: Mood) -> Step:
@@ -204,7 +223,7 @@ def _aim(rnd: random.Random, mood: Mood) -> Aim:
     return Aim(kind, call, rnd.choice((0, 0, 1, 1, 2, 3)), rnd.randrange(4), rnd.choice(mood.fates or AIMED), seconds)
 
 
-def _setup(rnd: random.Random, mood: Mood) -> Setup:
+def _setup(rnd: random.Random, mood: Mood, clocks_disagree: bool) -> Setup:
     handler: Handler = (
         rnd.choice(("records", "records", "threads"))
         if mood.faulty
@@ -227,4 +246,5 @@ def _setup(rnd: random.Random, mood: Mood) -> Setup:
         ends_open=rnd.random() < 0.6,
         metadata_bytes=rnd.choice((4096, 4096, 4096, LEAST_METADATA_BYTES)),
         records=rnd.randint(*mood.records),
+        clocks_disagree=clocks_disagree,
     )
