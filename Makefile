@@ -37,7 +37,7 @@ ifdef MUTANTS
 	$(PYTHON) -m tests.simulation.mutants $(NAMES)
 else
 	$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --processes $(PROCESSES) \
-		--results tests/results/simulation.json)
+		$(if $(RESULTS),--results $(RESULTS)/simulation.json))
 endif
 
 # The model of Kafka under it against a real broker: the same random calls, for so long.
@@ -45,6 +45,7 @@ conform: $(READY) ## the model of Kafka against a real broker, for SECONDS
 	$(PYTHON) -m tests.simulation.conformance $(or $(SEED),0) --seconds $(SECONDS)
 
 # Pipelines of every kind on three brokers under a seeded schedule of faults, and a checker; KEEP is a folder for all of it.
+# RESULTS=tests/results keeps the figures of this, of simulate and of soak for the page about guarantees.
 torture: MINUTES := 10
 torture: $(READY) ## pipelines of every kind on three brokers under faults, for MINUTES
 	PYTHONPATH=.:spark_jobs:tests/segments $(PYTHON) -m tests.torture.run --minutes $(MINUTES) \
@@ -54,7 +55,7 @@ torture: $(READY) ## pipelines of every kind on three brokers under faults, for 
 soak: MINUTES := 15
 SAMPLES := .soak
 soak: $(READY) ## production without a pause inside a real Airflow, for MINUTES
-	$(PYTHON) -m tests.soak.run --minutes $(MINUTES) --samples $(SAMPLES) --figures tests/results/soak.json
+	$(PYTHON) -m tests.soak.run --minutes $(MINUTES) --samples $(SAMPLES) --figures $(or $(RESULTS),$(SAMPLES))/soak.json
 
 # Makes the sources wrong in many small ways, one at a time, and says which of them no test notices.
 mutants: $(READY) ## make the sources wrong, one place at a time: what no test notices (NAMES chooses)

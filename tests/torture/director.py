@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections import Counter
@@ -63,21 +64,26 @@ class Director:
         for thread in self._threads:
             thread.join()
 
-    def _guarded(self, do: Callable[[random.Random], None], name: str) -> Callable[[], None]:
+    def _guarded(self, do: Callable[[str], None], name: str) -> Callable[[], None]:
         def run() -> None:
             try:
-                do(random.Random(f"torture {name} {self._seed}"))
+                do(f"torture {name} {self._seed}")
             except Exception as failure:  # noqa: BLE001
                 self.failures.append(f"{name}: {type(failure).__name__}: {failure}")
 
         return run
 
-    def _produce(self, rnd: random.Random) -> None:
+    def _produce(self, chance: str) -> None:
+        rnd = random.Random(chance)
         while not self._over.wait(rnd.uniform(*WAVE_SECONDS)):
             self._workload.send(rnd.choice(self._all).victim, draw_waves(rnd, LARGEST_WAVE))
 
-    def _direct(self, rnd: random.Random) -> None:
-        while not self._over.is_set():
+    def _direct(self, chance: str) -> None:
+        """Take step after step. Each draws on its own, so that one that comes out otherwise changes no later one."""
+        for number in itertools.count():
+            if self._over.is_set():
+                return
+            rnd = random.Random(f"{chance} {number}")
             runs = self._choose(rnd)
             steps = {step: often for step, often in STEPS.items() if step in runs.victim.does | {"live", "again"}}
             step = rnd.choices(list(steps), list(steps.values()))[0]

@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -28,6 +27,7 @@ from tests.torture.checker.reading import read_everything
 from tests.torture.checker.verdict import check
 from tests.torture.cluster import QUIET, Cluster
 from tests.torture.director import Director
+from tests.torture.enough import shortfalls
 from tests.torture.history import History
 from tests.torture.nemesis import Nemesis
 from tests.torture.nursery import Nursery
@@ -44,34 +44,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = options(arguments)
     # Whoever ends it ends all that it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended from outside"))
-    folder = Path(asked.keep or tempfile.mkdtemp(prefix="kpipe-torture-"))
+    if asked.keep is None:
+        folder = ROOT / ".torture" / str(asked.seed)
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        folder = Path(asked.keep)
+    folder.mkdir(parents=True, exist_ok=True)
     say(f"SEED={asked.seed} MINUTES={asked.minutes:g}, in {folder}")
     try:
-        torture(folder, asked.seed, asked.minutes, asked.only)
+        failures = torture(folder, asked.seed, asked.minutes, asked.only)
         verdict = check(folder)
     except BaseException:
         say(f"It came to no end; all that is known is in {folder}")
         raise
     for line in verdict.lines():
         say(line)
+    missing = failures if asked.only else [*failures, *shortfalls(verdict.figures, asked.minutes)]
+    for each in missing:
+        say(f"NOT ENOUGH: {each}")
     (folder / "verdict.json").write_text(verdict.as_json())
     if asked.results:
         figures = {**verdict.figures, "anomalies": len(verdict.anomalies)}
         Path(asked.results, f"torture-{asked.seed}.json").write_text(json.dumps(figures, indent=2) + "\n")
     if verdict.anomalies:
-        say(f"History, topics and logs are in {folder}; make torture MINUTES={asked.minutes:g} SEED={asked.seed}")
-    elif asked.keep is None:
-        shutil.rmtree(folder)
-    return 1 if verdict.anomalies else 0
+        say(f"make torture MINUTES={asked.minutes:g} SEED={asked.seed} replays the schedule of faults")
+    say(f"History, topics and logs are in {folder}")
+    return 1 if verdict.anomalies or missing else 0
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make torture")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument(
-        "--keep", default=None, help="a folder for history and logs; without it, only if something is found"
-    )
+    parser.add_argument("--keep", default=None, help="a folder for history, topics and logs; by default .torture/SEED")
     parser.add_argument("--only", default="", help="names of pipelines, with commas")
     parser.add_argument("--results", default=None, help="a folder for the figures")
     asked = parser.parse_args(arguments)
@@ -80,8 +85,8 @@ def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return asked
 
 
-def torture(folder: Path, seed: int, minutes: float, only: str) -> None:
-    """Do all of it, and read everything before the cluster goes away."""
+def torture(folder: Path, seed: int, minutes: float, only: str) -> list[str]:
+    """Do all of it, and read everything before the cluster goes away; return which hands have failed, and how."""
     history = History(folder / HISTORY)
     history.begun(seed=seed, minutes=minutes, commit=commit(), started=datetime.now(timezone.utc).isoformat())
     chosen = [each for each in victims() if not only or each.name in only.split(",")]
@@ -100,12 +105,13 @@ def torture(folder: Path, seed: int, minutes: float, only: str) -> None:
             time.sleep(minutes * 60)
             nemesis.stop()
         say(f"{sum(nemesis.done.values())} faults: {dict(nemesis.done)}; nobody was there for {dict(nemesis.idle)}")
-        say(f"{dict(director.done)}; {nemesis.failures + director.failures}")
+        say(f"{dict(director.done)}")
         cluster.await_all()
         end_transactions(cluster, chosen)
         director.drain()
         history.ended()
         read_everything(cluster.direct, folder)
+        return nemesis.failures + director.failures
 
 
 def make_topics(cluster: Cluster, chosen: Sequence[Victim]) -> None:

@@ -93,7 +93,7 @@ class Runs:
         if rnd is not None:
             if rnd.random() < 0.15:
                 run.clock = rnd.choice((-3 * 3600.0, -90.0, 45.0, 2 * 3600.0))
-            elif rnd.random() < 0.12:
+            if rnd.random() < 0.12:
                 own["max_run_time"] = rnd.uniform(4.0, 9.0)
         run.arguments = {"plan": wishes, "run": own, "redrive": own}
         return run

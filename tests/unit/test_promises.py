@@ -11,21 +11,11 @@ from pathlib import Path
 import pytest
 from docs_kit import OPERATIONS, README, ROOT, links, rows
 
+from tests.promises.properties import PROPERTIES
 from tests.results.render import BEGIN, END, NONE_YET, TOOLS, rendered, table
 
 GUARANTEES, CASES, SECURITY = ROOT / "docs" / "guarantees.md", OPERATIONS / "cases.md", ROOT / "SECURITY.md"
 PAGES = {page.name: page for page in (GUARANTEES, CASES, SECURITY)}
-PROPERTIES = {
-    "I1": "Nothing lost",
-    "I2": "Nothing doubled",
-    "I3": "Order where it is promised",
-    "I4": "Aborted records are never read",
-    "I5": "The public group passes over nothing",
-    "I6": "What is complete is handled",
-    "I7": "Counts add up",
-    "I8": "Dead letters belong to their source",
-    "I9": "Everything comes to an end",
-}
 FEWEST_CASES = 50
 _NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
@@ -62,8 +52,8 @@ def test_one_that_is_not_there_is_found() -> None:
 
 
 def test_every_property_is_there_and_named_by_tests() -> None:
-    sections = dict(re.findall(r"^### (I\d [^\n]+)\n(.*?)(?=^##)", GUARANTEES.read_text(), re.MULTILINE | re.DOTALL))
-    assert list(sections) == [f"{name} {title}" for name, title in PROPERTIES.items()]
+    sections = dict(re.findall(r"^### (I\d+ [^\n]+)\n(.*?)(?=^##)", GUARANTEES.read_text(), re.MULTILINE | re.DOTALL))
+    assert list(sections) == [f"{each.name} {each.title}" for each in PROPERTIES]
     assert [title for title, text in sections.items() if len(named(text)) < 2] == []
 
 

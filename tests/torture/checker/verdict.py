@@ -110,6 +110,7 @@ def _figures(known: Known, sources: Sources, tallies: Mapping[str, Tally], held:
         "groups reset by hand": sum(1 for _ in known.of(GroupReset)),
         "log starts moved": sum(1 for _ in known.of(LogStartMoved)),
         "faults": sum(count for count, _ in faults.values()),
+        "faults with an effect": sum(had for _, had in faults.values()),
         "faults by kind (with an effect)": {kind: f"{count} ({had})" for kind, (count, had) in faults.items()},
         "failed runs after which readers were watched": {
             "judged": held.judged,
