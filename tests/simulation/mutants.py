@@ -26,13 +26,17 @@ SIMULATED = (
     *(f"{PACKAGE}/contract/offsets/{name}.py" for name in ("completed", "limits", "ranges")),
     *(f"{PACKAGE}/contract/{name}.py" for name in ("plan", "kafka_names", "redrive/redrive")),
     *(f"{PACKAGE}/{name}.py" for name in ("planning/ranges", "checkpointing/committer", "running/attempts")),
+    f"{PACKAGE}/running/stop_requests.py",
     *(f"{PACKAGE}/transactions/{name}.py" for name in ("offset_transaction", "sequence", "left_open")),
     *(f"{PACKAGE}/kafka/{name}.py" for name in ("positions", "held_offsets")),
     *(
         f"{ENGINE}/{name}.py"
         for name in ("partition_worker", "chunk_filler", "chunk_retry", "bounded_calls", "stop_signal")
     ),
-    *(f"{ENGINE}/reading/{name}.py" for name in ("range_reader", "shared_consumer", "held_offsets", "chunk")),
+    *(
+        f"{ENGINE}/reading/{name}.py"
+        for name in ("range_reader", "shared_consumer", "held_offsets", "chunk", "details_group")
+    ),
     *(
         f"{ENGINE}/assignment/{name}.py"
         for name in ("claiming", "progress_store", "assignment", "range_state", "last_words")
@@ -42,7 +46,7 @@ SIMULATED = (
     *(f"{ENGINE}/processing/{name}.py" for name in ("sequential", "concurrent", "copying", "retries")),
     *(f"{ENGINE}/redrive/{name}.py" for name in ("processor", "ledger", "refaulted")),
 )
-"""Where a mutation concerns something that the simulation runs."""
+"""Sources that the simulation runs, and whose mutations it may notice. `survivors.py` says why not the others."""
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,8 +1,10 @@
-"""Why the simulation alone does not notice some mutations: by their names. Other tests notice them."""
+"""Reasons why the simulation alone does not notice some mutations, by name or by source. Other tests notice them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from tests.mutants.mutation import ENGINE, PACKAGE
 
 REASONS: Mapping[str, tuple[str, ...]] = {
     "a guard beside another one: the worker that takes a partition on finds out by itself": (
@@ -104,3 +106,54 @@ REASONS: Mapping[str, tuple[str, ...]] = {
 }
 
 SURVIVORS: Mapping[str, str] = {name: reason for reason, names in REASONS.items() for name in names}
+
+UNSIMULATED_FOR: Mapping[str, tuple[str, ...]] = {
+    "schedules begin with plans: what stands before them, in tasks, gates and forms of Airflow, is not run": (
+        *(f"{PACKAGE}/operators/{name}.py" for name in ("checkpoint", "plan", "redrive")),
+        f"{PACKAGE}/sensors/partitions_drained.py",
+        f"{PACKAGE}/checkpointing/draining.py",
+        f"{PACKAGE}/contract/progress/drain_target.py",
+        f"{PACKAGE}/contract/offsets/windows.py",
+        f"{PACKAGE}/forms/fields.py",
+        f"{PACKAGE}/planning/plan_check.py",
+        f"{PACKAGE}/task_runtime/frozen_state.py",
+        f"{PACKAGE}/running/job_run.py",
+        f"{PACKAGE}/running/progress_log.py",
+    ),
+    "there is no Spark: workers are tasks of the scheduler, and nobody submits, supervises or forks them": (
+        f"{PACKAGE}/contract/job_file.py",
+        *(f"{PACKAGE}/spark/{name}.py" for name in ("environment", "properties", "submission")),
+        *(
+            f"{ENGINE}/supervision/{name}.py"
+            for name in ("crash_cases", "overdue", "spark_task", "supervisor", "task_layout", "worker_process")
+        ),
+    ),
+    "topics keep what they hold, have room for all letters, and all replicas are in sync": (
+        f"{PACKAGE}/planning/letter_room.py",
+        f"{PACKAGE}/planning/retention.py",
+        f"{PACKAGE}/redriving/retention.py",
+        f"{ENGINE}/writing/missing_replicas.py",
+    ),
+    "the model is reached without a connection of Airflow's, always answers, and refuses nobody a look": (
+        f"{PACKAGE}/kafka/connection.py",
+        f"{PACKAGE}/kafka/open_transactions.py",
+        f"{ENGINE}/errors.py",
+        f"{ENGINE}/writing/backpressure.py",
+    ),
+    "documents are those of this version, and letters are in one dialect and hold what their record held": (
+        f"{PACKAGE}/contract/documents.py",
+        *(f"{PACKAGE}/contract/dead_letters/{name}.py" for name in ("dead_letter", "messages")),
+        f"{ENGINE}/redrive/original_record.py",
+    ),
+    "pipelines are valid, copy all headers, stop no run, and have no budget, retries, limits, mappers or batches": (
+        *(f"{PACKAGE}/contract/pipeline/{name}.py" for name in ("declaration", "policies")),
+        f"{ENGINE}/assignment/run_monitor.py",
+        *(f"{ENGINE}/batches/{name}.py" for name in ("arrow_batch", "bisection")),
+        *(f"{ENGINE}/faults/{name}.py" for name in ("time_limit", "user_mapper")),
+        f"{ENGINE}/reading/lone_fetch.py",
+        f"{ENGINE}/writing/header_rules.py",
+        f"{ENGINE}/wiring.py",
+    ),
+}
+UNSIMULATED: Mapping[str, str] = {file: reason for reason, files in UNSIMULATED_FOR.items() for file in files}
+"""The reason for each source that is mutated and that the simulation does not try."""
