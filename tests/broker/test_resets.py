@@ -1,4 +1,4 @@
-"""Somebody puts a group back by hand: its records are read again, however often and to whatever offset."""
+"""Groups that somebody moves by hand: back, however often and to whatever offset, or forward."""
 
 from __future__ import annotations
 
@@ -32,3 +32,19 @@ def test_so_is_one_after_a_run_that_has_nothing_to_commit_yet(broker: SandboxBro
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 5})
     second = bench.plan(run_key="second")
     assert [(each.start, each.end) for each in second.ranges] == [(5, 20)]
+
+
+def test_a_group_that_is_put_forward_goes_on_there_and_what_lies_between_is_not_read(broker: SandboxBroker) -> None:
+    bench = Bench.make(broker.bootstrap_servers)
+    fill(bench.bootstrap, bench.topic, numbered(10))
+    first = bench.plan(run_key="first")
+    bench.work(first)
+    assert bench.checkpoint(first).partitions[0].committed == 10
+    fill(bench.bootstrap, bench.topic, numbered(30)[10:])
+    commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 25})
+    second = bench.plan(run_key="second")
+    assert [(each.start, each.end) for each in second.ranges] == [(25, 30)]
+    bench.work(second)
+    assert bench.checkpoint(second).partitions[0].committed == 30
+    written = [json.loads(each.value or b"")["id"] for each in read_all(bench.bootstrap, bench.output)]
+    assert written == [*range(10), *range(25, 30)]
