@@ -56,9 +56,10 @@ def verdict(outcome: Outcome) -> str:
         f"{outcome.redrives} redrives beside them.",
         f"Records: {fates}.",
     ]
+    lines += [f"Too noisy to be called flat: {each}." for each in _noisy(outcome.judged)]
     if outcome.misses:
         return "\n".join([*lines, f"{len(outcome.misses)} MISSES:", *(f"  {each}" for each in outcome.misses)])
-    return "\n".join([*lines, "Nothing grows, nothing is left, and everything adds up."])
+    return "\n".join([*lines, "No leak is found, nothing is left, and everything adds up."])
 
 
 def figures(outcome: Outcome) -> str:
@@ -72,6 +73,8 @@ def figures(outcome: Outcome) -> str:
         "records": dict(outcome.fates),
         "grows by run": {},
         "misses": outcome.misses,
+        "flat": sum(each.fit.verdict == "flat" for each in outcome.judged),
+        "too noisy to be called flat": list(_noisy(outcome.judged)),
     }
     for each in outcome.judged:
         if each.fit.line is not None:
@@ -98,6 +101,15 @@ def _leaks(judged: Iterable[Judged]) -> Iterable[str]:
             yield (
                 f"{each.role}: {each.measure} grow by {each.fit.line.slope:.2f} a run (at least "
                 f"{each.fit.line.low:.2f}), and may by {each.fit.bound:.2f}"
+            )
+
+
+def _noisy(judged: Iterable[Judged]) -> Iterable[str]:
+    for each in judged:
+        if each.fit.verdict == "noisy" and each.fit.line is not None:
+            yield (
+                f"{each.role}: {each.measure} grow by {each.fit.line.slope:.2f} a run, at most by "
+                f"{each.fit.line.high:.2f}, and may by {each.fit.bound:.2f}"
             )
 
 

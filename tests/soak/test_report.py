@@ -11,6 +11,7 @@ from tests.soak.report import HAVE_TO_BE_SEEN, Outcome, figures, table, verdict
 
 FLAT = fit([10.0] * 20, 0.5)
 LEAK = fit([10.0 + run for run in range(20)], 0.5)
+NOISY = fit([10.0 + 7.0 * (run * run % 11) for run in range(12)], 0.5)
 
 SOUND = Outcome(
     commit="0123456789ab",
@@ -28,7 +29,7 @@ def test_a_sound_soak_has_no_miss() -> None:
     assert verdict(SOUND) == (
         "15.0 minutes, 45 runs, one every 20 s, and 11 redrives beside them.\n"
         "Records: 1,000 produced, 980 written, 5 dead-lettered, 15 filtered.\n"
-        "Nothing grows, nothing is left, and everything adds up."
+        "No leak is found, nothing is left, and everything adds up."
     )
 
 
@@ -36,6 +37,14 @@ def test_a_leak_is_a_miss_with_its_role_and_how_much_it_is() -> None:
     leaking = replace(SOUND, judged=[*SOUND.judged, Judged("triggerer", "threads", LEAK)])
     assert leaking.misses == ["triggerer: threads grow by 1.00 a run (at least 1.00), and may by 0.50"]
     assert "1 MISSES:\n  triggerer: threads grow" in verdict(leaking)
+
+
+def test_what_is_too_noisy_to_be_called_flat_is_no_miss_and_is_named() -> None:
+    noisy = replace(SOUND, judged=[*SOUND.judged, Judged("jvm", "memory", NOISY)])
+    assert noisy.misses == []
+    assert "\nToo noisy to be called flat: jvm: memory grow by " in verdict(noisy)
+    kept = json.loads(figures(noisy))
+    assert (kept["flat"], len(kept["too noisy to be called flat"])) == (len(SOUND.judged), 1)
 
 
 def test_what_else_is_missing_is_a_miss() -> None:
