@@ -146,7 +146,7 @@ def test_kafka_settings_that_the_pipeline_decides() -> None:
 
 
 def test_kafka_settings_that_are_taken() -> None:
-    named = re.findall(r"`([\w.*]+)`", SECTIONS["Kafka settings"].partition("Settings of the")[0])
+    named = re.findall(r"`([\w.*]+)`", SECTIONS["Kafka settings"].partition("The schema registry")[0])
     given = {EXAMPLES.get(name, name): "1" for name in named}
     taken = client_config.client_settings("kafka", host=None, port=None, login=None, password=None, extra=given)
     assert taken == given
