@@ -71,6 +71,11 @@ IN_WORDS: list[tuple[str, str, int]] = [
     ("runs.md", "the {} most frequent kinds by themselves", MOST_CAUSES),
 ]
 
+DOCS = ROOT / "docs"
+DOCUMENTATION = sorted(DOCS.rglob("*.md"))
+# A page names a module of the package or of the engine by its path there.
+SOURCES = [ROOT, ROOT / "airflow_provider_kpipe", ROOT / "spark_jobs", ROOT / "spark_jobs" / "kpipe_engine"]
+
 OURS: dict[str, Callable[..., Any]] = {
     "KafkaPipeline": airflow_provider_kpipe.KafkaPipeline,
     "KafkaSource": airflow_provider_kpipe.KafkaSource,
@@ -198,6 +203,12 @@ def test_links_lead_somewhere(name: str) -> None:
     for page, anchor in links(MARKDOWN[name]):
         assert page.exists(), page
         assert not anchor or anchor in anchors(page), f"{page}#{anchor}"
+
+
+@pytest.mark.parametrize("page", DOCUMENTATION, ids=lambda page: str(page.relative_to(DOCS)))
+def test_each_module_that_a_page_names_is_there(page: Path) -> None:
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)", page.read_text()))
+    assert [each for each in named if not any((root / each).is_file() for root in SOURCES)] == []
 
 
 def test_all_pages_have_their_links_followed() -> None:
