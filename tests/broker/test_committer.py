@@ -272,7 +272,7 @@ def test_a_run_that_is_behind_the_group_does_not_take_it_back(bench: Bench) -> N
     assert held(bench) == {0: 20, 1: 20}
 
 
-def test_a_topic_made_anew_is_not_the_one_planned_against(bench: Bench) -> None:
+def test_a_re_created_topic_is_not_the_planned_one(bench: Bench) -> None:
     plan = bench.plan()
     bench.work(plan)
     admin = AdminClient(bench.settings)

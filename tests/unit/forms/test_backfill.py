@@ -172,7 +172,7 @@ JSON = st.recursive(
 
 @given(form=st.dictionaries(st.sampled_from(FIELDS), JSON))
 @settings(deadline=None, max_examples=200)
-def test_whatever_is_filled_in_is_a_request_or_says_what_to_mend(form: dict[str, Any]) -> None:
+def test_any_input_becomes_a_request_or_an_error_with_its_remedy(form: dict[str, Any]) -> None:
     outcome = ""
     try:
         BackfillRequest.from_form(form)

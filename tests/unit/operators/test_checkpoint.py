@@ -198,7 +198,7 @@ def test_a_dry_run_commits_nothing(
     ],
     ids=["moved", "stale", "in use", "not committed"],
 )
-def test_only_what_a_retry_may_mend_is_tried_again(
+def test_only_errors_that_a_retry_may_fix_are_tried_again(
     execute: Any, plan: MakePlan, answer: Answer, context: Any, error: Exception, raised: type[Exception]
 ) -> None:
     answer(error)

@@ -310,7 +310,7 @@ def test_an_empty_plan_is_a_plan(operator: Any, context: Any, asked: Any, monkey
 @pytest.mark.parametrize(
     ("error", "raised"), [(PlanError("x"), AirflowFailException), (KafkaUnavailableError("x"), KafkaUnavailableError)]
 )
-def test_only_what_a_retry_may_mend_is_tried_again(
+def test_only_errors_that_a_retry_may_fix_are_tried_again(
     operator: Any, context: Any, asked: Any, monkeypatch: Any, error: Exception, raised: type[Exception]
 ) -> None:
     def fail(*given: Any, **more: Any) -> Plan:

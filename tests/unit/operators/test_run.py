@@ -160,7 +160,7 @@ def test_a_missing_plan_fails_for_good(run: Any, world: World) -> None:
         run(None)
 
 
-def test_a_topic_made_anew_fails_for_good_before_spark_is_asked(run: Any, plan: MakePlan, world: World) -> None:
+def test_a_re_created_topic_fails_without_retry_before_spark_is_asked(run: Any, plan: MakePlan, world: World) -> None:
     world.stale = StalePlanError("topic 'orders' was re-created")
     with pytest.raises(AirflowFailException, match="re-created"):
         run(plan((0, 5)))

@@ -128,7 +128,7 @@ def test_what_would_not_fit_beside_the_offset_is_read_again() -> None:
     assert len(as_text(found.mark.to_json()).encode()) <= PLAN.metadata_bytes
 
 
-def test_a_run_in_a_topic_that_was_made_anew_takes_the_group_to_where_it_has_come() -> None:
+def test_a_run_in_a_re_created_topic_takes_the_group_to_its_own_position() -> None:
     """Also where that lies below the offset that the group holds of the one before."""
     planned = replace(RANGE, start=0, end=30, committed=None, origin=Origin(1), group_origin=Origin(1))
     found = target_of(replace(PLAN, topic_id="another"), come(30, planned), Facts("another", facts(40).committed))

@@ -154,7 +154,7 @@ def test_one_dead_letter_above_the_limit_is_refused_at_once(elsewhere: int) -> N
         world.fault(1)
 
 
-def test_a_chunk_that_is_redone_is_counted_anew() -> None:
+def test_a_chunk_that_is_redone_is_counted_again() -> None:
     world = World(DeadLetterBudget(max_dead_letters=3))
     for _ in range(5):
         world.watch.look()

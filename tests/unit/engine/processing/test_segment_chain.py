@@ -366,7 +366,7 @@ def test_an_object_of_the_module_that_was_not_opened_here_is_not_closed_here(use
     assert user.calls == []
 
 
-def test_a_chunk_that_comes_to_nothing_takes_its_counts_with_it() -> None:
+def test_a_failed_chunk_takes_its_counts_with_it() -> None:
     context = context_of()
     chain = SegmentChain([], context)
     stored = Counts(named={"refunds": 2})
