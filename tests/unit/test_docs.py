@@ -163,7 +163,7 @@ def test_an_argument_that_nobody_takes_would_be_seen() -> None:
         assert any(each.kind is each.VAR_KEYWORD for each in inspect.signature(called).parameters.values())
 
 
-def test_what_a_run_reads_is_said_with_arguments_that_are_taken() -> None:
+def test_the_table_of_a_run_names_arguments_that_are_taken() -> None:
     (table,) = re.findall(r"## What a run reads\n(.*?)\n## ", (GUIDE / "runs.md").read_text(), re.DOTALL)
     named = {argument for cells in rows(table) for argument in re.findall(r"`(\w+)[=`]", cells[0])}
     assert {"start", "end", "max_records", "max_run_time"} <= named <= all_arguments(kpipe_task_group)

@@ -46,7 +46,7 @@ def test_a_form_that_makes_sense_becomes_limits(form: dict[str, Any], start: Off
     assert (request.start, request.end) == (start, end)
 
 
-def test_what_is_left_out_limits_nothing_reads_and_stays_away_from_the_live_group() -> None:
+def test_an_empty_form_limits_nothing_reads_and_leaves_the_live_group_alone() -> None:
     request = BackfillRequest.from_form({"window_start": NOON})
     assert request == BackfillRequest(
         start=At(NOON_MS), end=Latest(), partitions=None, max_records=None, dry_run=False, publish=False
