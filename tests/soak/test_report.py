@@ -38,7 +38,7 @@ def test_a_leak_is_a_miss_with_its_role_and_how_much_it_is() -> None:
     assert "1 MISSES:\n  triggerer: threads grow" in verdict(leaking)
 
 
-def test_what_else_is_missing_is_a_miss() -> None:
+def test_a_miss_of_another_check_counts() -> None:
     assert replace(SOUND, other_misses=["lag of the group = 0: 7 and 0"]).misses == ["lag of the group = 0: 7 and 0"]
 
 
