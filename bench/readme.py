@@ -12,7 +12,7 @@ from bench.contestants.kpipe import EXACTLY_ONCE
 from bench.works import WORKS
 
 README = Path(__file__).parents[1] / "README.md"
-BEGIN, END = "<!-- by make bench -->\n", "<!-- so far -->\n"
+BEGIN, END = "<!-- by make bench -->\n", "<!-- end of the generated table -->\n"
 OURS = (EXACTLY_ONCE, KPIPE_DAG)
 # These do not do the work: each shows the limit in one direction.
 LIMITS = (JAVA_PRODUCER, JAVA_CONSUMER)
@@ -26,8 +26,8 @@ def update(document: Mapping[str, Any], readme: Path = README) -> None:
 
 
 def table(document: Mapping[str, Any]) -> str:
-    """Format a row for each work that a peer does too: records a second, and kpipe's speed as a multiple."""
-    rows = ["| work | kpipe, exactly once | others |", "| --- | --- | --- |"]
+    """Format a row for each work and peer: records a second, and kpipe's speed as a multiple of the peer's."""
+    rows = ["| work | kpipe, exactly once | peer | its speed | factor |", "| --- | --- | --- | --- | --- |"]
     summaries, order = document["summaries"], list(WORKS)
     works = dict.fromkeys((each["work"], each["mode"]) for each in summaries)
     # Works outside the heats come last.
@@ -38,13 +38,14 @@ def table(document: Mapping[str, Any]) -> str:
         named = f"{work}, relaxed" if (f"{work}, relaxed", mode) in works else work
         own = {each["contestant"]: each for each in summaries if (each["work"], each["mode"]) == (named, mode)}
         ours = next((own[name] for name in OURS if name in own), None)
-        if ours and others:
-            rows.append(f"| {named}, {mode} | {_rate(ours)} | {'; '.join(_compared(each, ours) for each in others)} |")
+        if ours:
+            rows += [f"| {named}, {mode} | {_rate(ours)} | {_compared(each, ours)} |" for each in others]
     return "".join(f"{row}\n" for row in rows)
 
 
 def _compared(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
-    return f"{theirs['contestant']} {_rate(theirs)} ({theirs['median_seconds'] / ours['median_seconds']:.2f} x)"
+    factor = theirs["median_seconds"] / ours["median_seconds"]
+    return f"{theirs['contestant']} | {_rate(theirs)} | {factor:.2f} x"
 
 
 def _rate(summary: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from tests.kit.topics import fill, numbered, read_all
 from tests.kit.workers import producer_of
 
 
-def test_what_is_open_is_aborted_at_once(broker: SandboxBroker) -> None:
+def test_an_open_transaction_is_aborted_at_once(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(10))
     worker = bench.worker(bench.plan())

@@ -180,7 +180,7 @@ def assert_named(stage: Stage, case: Case, failure: BaseException) -> None:
 
 
 @pytest.mark.parametrize("role", STEPS)
-def test_what_a_role_is_granted_is_enough(strict: StrictBroker, role: str) -> None:
+def test_the_permissions_of_a_role_are_enough(strict: StrictBroker, role: str) -> None:
     stage = staged_for(strict, role)
     allow(stage, role, asked_for(role))
     STEPS[role](stage)
@@ -201,7 +201,7 @@ def test_a_range_in_pieces_needs_no_more(strict: StrictBroker, monkeypatch: pyte
     assert bench.checkpoint(plan).partitions[0].committed == RECORDS
 
 
-def test_what_a_killed_worker_has_left_open_is_ended_with_no_more(strict: StrictBroker) -> None:
+def test_ending_the_transaction_of_a_killed_worker_needs_no_more(strict: StrictBroker) -> None:
     stage = staged(strict)
     stage.allow(asked_for("Pipeline"))
     bench = stage.bench

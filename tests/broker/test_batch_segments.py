@@ -31,7 +31,7 @@ def run(broker: SandboxBroker, records: list[Sent], *names: str, **spec: Any) ->
 
 @both_deliveries
 @pytest.mark.parametrize("segment", ["batch_kit:untouched", "batch_kit:only_values"])
-def test_what_a_segment_does_not_touch_is_byte_for_byte_as_it_was(
+def test_untouched_columns_are_byte_for_byte_as_they_were(
     broker: SandboxBroker, delivery: Delivery, segment: str
 ) -> None:
     headers = [("a", b"1"), ("b", None), ("a", b"\xff\x00"), ("c", b"")]
@@ -190,7 +190,7 @@ def test_segments_count_each_record_once_and_once_more_for_each_try_of_a_record_
 
 
 @both_deliveries
-def test_where_a_partition_stops_segments_have_counted_what_is_terminal(
+def test_segments_have_counted_the_terminal_records_of_a_stopped_partition(
     broker: SandboxBroker, delivery: Delivery
 ) -> None:
     _, progress = run(broker, numbered(20), *COUNTED, delivery=delivery, on_fault="stop_partition")

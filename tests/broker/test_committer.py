@@ -129,7 +129,7 @@ def test_a_quiet_partition_of_a_busy_topic_is_published_too(bench: Bench) -> Non
     assert held(bench) == {0: 25, 1: 20}
 
 
-def test_what_is_published_for_a_run_that_is_still_at_work_remains_its_own(bench: Bench) -> None:
+def test_offsets_published_for_a_run_at_work_remain_its_own(bench: Bench) -> None:
     first = bench.plan("run-1")
     bench.work(dataclasses.replace(first, ranges=tuple(dataclasses.replace(each, end=10) for each in first.ranges)))
     second = bench.plan("run-2", end=Explicit({0: 10, 1: 10}))
@@ -192,7 +192,7 @@ def test_offsets_that_stay_where_they_are_are_committed_again_as_they_are(bench:
     assert marks(bench) == before
 
 
-def test_what_someone_moved_or_a_newer_run_has_is_not_committed_again(bench: Bench) -> None:
+def test_partitions_that_were_moved_or_taken_over_are_not_committed_again(bench: Bench) -> None:
     commit(bench.bootstrap, bench.pipeline.group, bench.topic, {0: 3, 1: 3})
     older, newer = bench.plan("older"), bench.plan("newer")
     bench.work(newer, 1)
@@ -230,7 +230,7 @@ def test_a_group_that_someone_moved_stays_where_they_moved_it(bench: Bench) -> N
     assert held(bench) == {0: 3}
 
 
-def test_whoever_moves_the_group_right_behind_the_commit_is_named_and_prevails(
+def test_a_foreign_commit_right_behind_ours_is_named_and_prevails(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = bench.plan()
@@ -272,7 +272,7 @@ def test_a_run_that_is_behind_the_group_does_not_take_it_back(bench: Bench) -> N
     assert held(bench) == {0: 20, 1: 20}
 
 
-def test_a_topic_made_anew_is_not_the_one_planned_against(bench: Bench) -> None:
+def test_a_re_created_topic_is_not_the_planned_one(bench: Bench) -> None:
     plan = bench.plan()
     bench.work(plan)
     admin = AdminClient(bench.settings)

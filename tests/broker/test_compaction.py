@@ -67,7 +67,7 @@ def compact(bench: Bench) -> list[Seen]:
 
 
 @pytest.mark.parametrize("compacted", ["before the plan", "between plan and run"])
-def test_what_is_left_is_written(bench: Bench, compacted: str) -> None:
+def test_records_left_by_compaction_are_written(bench: Bench, compacted: str) -> None:
     if compacted == "before the plan":
         left = compact(bench)
         plan = bench.plan()
@@ -90,7 +90,7 @@ def test_what_is_left_is_written(bench: Bench, compacted: str) -> None:
     ]
 
 
-def test_what_goes_while_a_run_is_at_work_is_no_obstacle(bench: Bench) -> None:
+def test_records_compacted_during_a_run_are_no_obstacle(bench: Bench) -> None:
     """The run is stopped after its first chunk, and goes on when the middle of its range is gone."""
     bench = dataclasses.replace(bench, pipeline=dataclasses.replace(bench.pipeline, chunk_records=2 * ROUND))
     plan = bench.plan()

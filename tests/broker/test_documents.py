@@ -89,9 +89,7 @@ def test_a_run_that_another_version_began_goes_on_from_what_it_stored(
 
 
 @both_deliveries
-def test_what_a_newer_version_stored_stops_its_partition_and_is_left_as_it_is(
-    broker: SandboxBroker, delivery: Delivery
-) -> None:
+def test_progress_of_a_newer_version_stops_its_partition_and_stays(broker: SandboxBroker, delivery: Delivery) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2, delivery=delivery, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(60, partitions=2))
     plan = bench.plan()
@@ -210,7 +208,7 @@ def more_told(document: dict[str, Any]) -> dict[str, Any]:
 
 @both_deliveries
 @pytest.mark.parametrize("change", [less_told, more_told])
-def test_what_another_version_has_told_is_counted_on_from(
+def test_counts_of_another_version_are_continued(
     broker: SandboxBroker, delivery: Delivery, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=20, segments=["telling_kit:Tells"])
@@ -227,9 +225,7 @@ def test_what_another_version_has_told_is_counted_on_from(
 
 
 @both_deliveries
-def test_what_a_newer_version_has_told_stops_its_partition_and_is_left_as_it_is(
-    broker: SandboxBroker, delivery: Delivery
-) -> None:
+def test_details_of_a_newer_version_stop_their_partition_and_stay(broker: SandboxBroker, delivery: Delivery) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, chunk_records=20, segments=["telling_kit:Tells"])
     plan = told_half_way(bench)
     group = details_group_of(progress_group_of(bench.pipeline.group))

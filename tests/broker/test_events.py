@@ -106,7 +106,7 @@ def test_how_a_partition_ends_before_its_end_is_told(broker: SandboxBroker, capl
     assert logged(caplog)[-1]["reason"] == "somebody stopped the task"
 
 
-def test_what_is_given_up_is_not_drained(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_chunk_that_is_given_up_is_not_drained(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kpipe.events")
     scaling = PartitionScaling(rebalance_mode="stop_accepting_new_work_and_yield")
     bench = Bench.make(broker.bootstrap_servers, scaling=scaling)
@@ -117,7 +117,7 @@ def test_what_is_given_up_is_not_drained(broker: SandboxBroker, caplog: pytest.L
     assert [each["event"] for each in logged(caplog)] == ["assigned", "chunk_stored", "yielded"]
 
 
-def test_who_loses_a_partition_tells_so(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_that_loses_a_partition_emits_it(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kpipe.events")
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(30))

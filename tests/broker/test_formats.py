@@ -135,7 +135,7 @@ def test_protobuf_is_read_changed_and_written(broker: SandboxBroker, registry: R
 
 
 @both_deliveries
-def test_what_is_a_records_fault_becomes_a_dead_letter(
+def test_a_fault_of_a_record_becomes_a_dead_letter(
     broker: SandboxBroker, registry: Registry, delivery: Delivery
 ) -> None:
     broken = [b"{}", FRAME[99] + b"\x02\x00", FRAME[1] + b"\xff", b""]

@@ -35,7 +35,7 @@ def hanging(bench: Bench, first: int, many: int) -> Iterator[Producer]:
 
 
 @pytest.mark.parametrize("outcome", ["committed", "aborted"])
-def test_what_lies_behind_it_waits_for_its_end_and_the_plan_says_so(
+def test_records_behind_it_wait_for_its_end_and_the_plan_logs_it(
     broker: SandboxBroker, outcome: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -20,7 +20,7 @@ def submitted() -> Iterator[list[Submission]]:
         yield found
 
 
-def test_what_is_complete_is_not_submitted_again(broker: SandboxBroker, submitted: list[Submission]) -> None:
+def test_a_complete_run_is_not_submitted_again(broker: SandboxBroker, submitted: list[Submission]) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2)
     fill(bench.bootstrap, bench.topic, numbered(10, partitions=2))
     plan = bench.plan()
@@ -38,7 +38,7 @@ def test_what_is_complete_is_not_submitted_again(broker: SandboxBroker, submitte
     assert len(submitted) == 1
 
 
-def test_what_an_earlier_run_has_left_open_is_ended_before_a_job_is_submitted(
+def test_transactions_of_an_earlier_run_are_ended_before_a_job_is_submitted(
     broker: SandboxBroker, submitted: list[Submission]
 ) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2)

@@ -75,7 +75,7 @@ def test_a_chunk_that_fails_again_and_again(
     assert bench.plan("next").ranges[0].start == 10
 
 
-def test_what_a_newer_run_has_by_now_is_left_alone(broker: SandboxBroker) -> None:
+def test_a_partition_of_a_newer_run_is_left_alone(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, partitions=2, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(40, partitions=2))
     older, newer = bench.plan("older"), bench.plan("newer", partitions=[0])

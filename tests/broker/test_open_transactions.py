@@ -28,7 +28,7 @@ def bench(broker: SandboxBroker) -> Bench:
 
 
 @pytest.mark.parametrize("begun", ["plan", "attempt", "gate"])
-def test_what_begins_while_a_checkpoint_stands_says_what_it_waited_for(
+def test_a_task_that_begins_while_a_checkpoint_hangs_names_its_transaction(
     bench: Bench, begun: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, group = bench.plan(), bench.pipeline.group

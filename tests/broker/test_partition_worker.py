@@ -46,7 +46,7 @@ def test_records_go_through_unchanged(broker: SandboxBroker, delivery: Delivery)
 
 
 @both_deliveries
-def test_what_a_segment_faults_is_a_dead_letter_with_its_story(broker: SandboxBroker, delivery: Delivery) -> None:
+def test_a_record_that_faults_is_a_dead_letter_with_its_story(broker: SandboxBroker, delivery: Delivery) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=["orders_kit:parse"])
     records = numbered(100)
     records[41] = Sent(b"{broken", b"41", headers=[("trace", b"\x01"), ("trace", None)], timestamp=1_700_000_000_000)

@@ -144,7 +144,7 @@ LOST_BY = {"exactly_once": [*LOST, "the transactional id"], "at_least_once": LOS
 
 
 @pytest.mark.parametrize(("delivery", "lost"), [(each, lost) for each, some in LOST_BY.items() for lost in some])
-def test_what_is_taken_away_in_the_middle_of_a_run_stops_it_and_nothing_is_lost(
+def test_a_permission_revoked_in_the_middle_of_a_run_stops_it_without_loss(
     strict_broker: SandboxBroker, delivery: Delivery, lost: str, tmp_path: Path
 ) -> None:
     """Of the source, next to nothing is fetched ahead: otherwise the run might have all that it needs of it."""

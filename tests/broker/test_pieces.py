@@ -204,7 +204,7 @@ def test_the_budget_and_a_stop_reach_all_pieces(broker: SandboxBroker) -> None:
     assert "more than max_dead_letters=15" in (progress(bench, plan).reason or "")
 
 
-def test_what_is_stored_stays_behind_the_first_piece_that_is_not_finished(broker: SandboxBroker) -> None:
+def test_the_stored_offset_does_not_pass_the_first_unfinished_piece(broker: SandboxBroker) -> None:
     bench = make(broker)
     plan = bench.plan()
     job = bench.claim(plan)

@@ -46,7 +46,7 @@ each_change = pytest.mark.parametrize(("changes", "said"), CHANGED, ids=[said fo
 
 
 @each_change
-def test_what_the_topic_does_not_have_is_refused(bench: Bench, changes: dict[str, Any], said: str) -> None:
+def test_a_plan_that_its_topic_does_not_match_is_refused(bench: Bench, changes: dict[str, Any], said: str) -> None:
     plan = changed(bench, changes)
     with Positions(bench.settings) as positions, pytest.raises(StalePlanError, match=said):
         check_in_log(positions, plan)

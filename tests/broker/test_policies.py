@@ -52,7 +52,7 @@ def ids(bench: Bench, topic: str) -> list[int]:
 @pytest.mark.parametrize(
     ("policy", "fault"), list(itertools.product(TABLE, FAULTS)), ids=lambda each: each.replace(", ", "-")
 )
-def test_what_becomes_of_a_record_that_cannot_pass(
+def test_a_record_that_cannot_pass_follows_its_policy(
     broker: SandboxBroker, policy: str, fault: str, delivery: Delivery
 ) -> None:
     bench = Bench.make(broker.bootstrap_servers, delivery=delivery, segments=[FAULTS[fault]], on_fault=policy)
@@ -263,7 +263,7 @@ def test_a_run_in_which_everything_faults_stops_and_keeps_nothing(
     assert committed(bench.bootstrap, bench.pipeline.group, bench.topic, 2) == {}
 
 
-def test_what_was_stored_before_the_chunk_that_broke_the_budget_stays(broker: SandboxBroker) -> None:
+def test_chunks_before_the_one_that_broke_the_budget_stay(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:fails_from_hundred"], chunk_records=50)
     fill(bench.bootstrap, bench.topic, numbered(400))
     (progress,) = bench.work(bench.plan())

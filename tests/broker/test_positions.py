@@ -38,7 +38,7 @@ def test_a_cluster_that_does_not_answer_is_named() -> None:
         positions.topic("orders")
 
 
-def test_a_topic_made_anew_has_another_id(broker: SandboxBroker) -> None:
+def test_a_re_created_topic_has_another_id(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers)
     with Positions(bench.settings) as positions:
         before = positions.topic(bench.topic)

@@ -43,7 +43,7 @@ def pushed(document: dict[str, Any]) -> dict[str, Any]:
     return dict(given["key"])
 
 
-def test_what_a_dry_run_shows_of_binary_keys(broker: SandboxBroker, database: Cluster) -> None:
+def test_a_dry_run_with_binary_keys_fits_the_database(broker: SandboxBroker, database: Cluster) -> None:
     bench = Bench.make(broker.bootstrap_servers)
     fault = replace(LETTER.fault, exception_class=STRANGE, message=STRANGE, occurred_at=STRANGE)
     letter = replace(LETTER, key=b"\x00\xff\x1b", pipeline=bench.topic, fault=fault)
@@ -56,7 +56,7 @@ def test_what_a_dry_run_shows_of_binary_keys(broker: SandboxBroker, database: Cl
     assert stored(database, document) == document
 
 
-def test_what_a_checkpoint_tells_of_a_partition_that_stopped(broker: SandboxBroker, database: Cluster) -> None:
+def test_a_checkpoint_with_a_stopped_partition_fits_the_database(broker: SandboxBroker, database: Cluster) -> None:
     bench = Bench.make(broker.bootstrap_servers, segments=["faulty_kit:raises_its_key"], on_fault="stop_partition")
     fill(bench.bootstrap, bench.topic, [Sent(b"v", STRANGE.encode())])
     plan = bench.plan()

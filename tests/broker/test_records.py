@@ -13,7 +13,7 @@ from tests.kit.pipelines import Bench
 from tests.kit.topics import Sent, fill, numbered, read_all
 
 
-def test_what_segments_count_is_in_the_checkpoint_exactly(broker: SandboxBroker) -> None:
+def test_counters_of_segments_are_in_the_checkpoint_exactly(broker: SandboxBroker) -> None:
     bench = Bench.make(
         broker.bootstrap_servers, partitions=2, segments=["faulty_kit:Counting", "orders_kit:second_too_large"]
     )

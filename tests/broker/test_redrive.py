@@ -100,7 +100,7 @@ def test_back_to_the_source_topic_and_through_the_pipelines_next_run(
     assert ids(bench, bench.output) == list(range(20))
 
 
-def test_what_faults_again_counts_its_attempts_and_is_parked_in_the_end(broker: SandboxBroker) -> None:
+def test_a_record_that_faults_again_counts_its_attempts_and_is_parked_in_the_end(broker: SandboxBroker) -> None:
     bench = with_dead_letters(broker)
     parking = f"{bench.topic}.parked"
     create_topics(bench.bootstrap, parking)
@@ -163,7 +163,7 @@ def test_a_letter_whose_entry_is_taken_back_goes_back_once_more(broker: SandboxB
     assert len(ids(bench, bench.output)) == 11
 
 
-def test_what_a_mapper_wrote_goes_back_as_it_wrote_it(broker: SandboxBroker) -> None:
+def test_a_letter_of_a_mapper_goes_back_as_the_mapper_wrote_it(broker: SandboxBroker) -> None:
     bench = with_dead_letters(broker, dead_letter={"mapper": "dead_letter_kit:as_ticket"})
     tickets = [each.value for each in read_all(bench.bootstrap, bench.dead)]
     assert redrive(bench, target="source").named == {"kpipe:redriven": 5}
@@ -210,7 +210,7 @@ def test_of_two_that_overlap_the_older_gives_way_and_nothing_goes_back_twice(bro
     assert ids(bench, bench.output) == list(range(100))
 
 
-def test_what_another_redrive_did_meanwhile_is_seen_under_a_new_producer(broker: SandboxBroker) -> None:
+def test_a_new_producer_sees_the_work_of_another_redrive(broker: SandboxBroker) -> None:
     bench = fixed(with_dead_letters(broker, 100))
     bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=10))
     held = worker(bench, order(bench, "held"))
@@ -257,9 +257,7 @@ def test_a_segments_filter_and_its_several_outputs_are_one_letter_each(broker: S
 @pytest.mark.parametrize(
     "segments", [["faulty_kit:CountsAsParked"], ["faulty_kit:CountsAsParked", "batch_kit:untouched"]]
 )
-def test_what_segments_count_stands_beside_the_outcomes_and_is_none_whatever_its_name(
-    broker: SandboxBroker, segments: list[str]
-) -> None:
+def test_counters_of_segments_never_mix_with_outcomes(broker: SandboxBroker, segments: list[str]) -> None:
     bench = with_dead_letters(broker)
     counts = redrive(fixed(bench, *segments))
     assert counts.named == {"kpipe:redriven": 5, "parked": 5}

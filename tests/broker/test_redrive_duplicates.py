@@ -141,7 +141,7 @@ def test_each_letter_goes_back_where_somebody_asks_for_it(broker: SandboxBroker)
     assert times_back(bench) == dict.fromkeys(ODD, 2)
 
 
-def test_what_comes_to_nothing_has_settled_nothing(broker: SandboxBroker) -> None:
+def test_a_failed_chunk_has_settled_no_letter(broker: SandboxBroker) -> None:
     bench = after_a_backfill(broker)
     bench = replace(bench, pipeline=replace(bench.pipeline, chunk_records=15))
     made = order(bench)

@@ -92,7 +92,7 @@ def test_a_redrive_of_which_nothing_would_be_left_is_refused(
     assert remedy in str(refusal.value)
 
 
-def test_what_of_a_redrive_would_vanish_is_told_with_the_remedy(
+def test_redriven_records_that_would_vanish_are_reported_with_the_remedy(
     broker: SandboxBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench = make(broker, 48, 1, 48, 1, 1)
@@ -173,7 +173,9 @@ def test_a_letter_may_be_younger_than_its_record(broker: SandboxBroker) -> None:
         check(bench, target="source")
 
 
-def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_broker_rejects_the_records_that_the_check_names(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     bench = make(broker, 48, 48, 1)
     change_topic(bench.bootstrap, bench.topic, TAKES_A_DAY)
     old = int(time.time() * 1000) - 48 * HOUR
@@ -185,7 +187,7 @@ def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: py
     assert (counts.written, counts.dead_lettered) == (1, 2)
 
 
-def test_what_is_parked_keeps_its_timestamp_too(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_parked_letter_keeps_its_timestamp_too(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     bench = make(broker, 48, 1)
     parking = f"{bench.topic}.parked"
     create_topics(bench.bootstrap, parking, config=KEEPS_A_DAY)
@@ -214,7 +216,7 @@ def test_a_dry_run_writes_nothing_and_is_warned_only(broker: SandboxBroker, capl
     ],
     ids=["kept for ever", "time of the broker", "compacted", "time of writing", "young", "nothing to read"],
 )
-def test_what_stays_is_not_spoken_of(
+def test_records_that_stay_are_not_reported(
     broker: SandboxBroker,
     caplog: pytest.LogCaptureFixture,
     ages: tuple[int, ...],

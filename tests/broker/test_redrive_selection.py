@@ -43,7 +43,7 @@ def check(bench: Bench, **how: Any) -> None:
     ],
     ids=repr,
 )
-def test_what_there_is_may_be_chosen(bench: Bench, how: dict[str, Any]) -> None:
+def test_existing_letters_may_be_chosen(bench: Bench, how: dict[str, Any]) -> None:
     check(bench, **how)
 
 
@@ -60,7 +60,9 @@ def test_a_record_that_died_may_be_chosen(bench: Bench) -> None:
     ],
     ids=repr,
 )
-def test_what_nobody_has_is_refused_with_what_there_is(bench: Bench, how: dict[str, Any], said: str) -> None:
+def test_a_choice_without_letters_is_refused_with_the_existing_ones(
+    bench: Bench, how: dict[str, Any], said: str
+) -> None:
     with pytest.raises(RedriveError, match=said) as refused:
         check(bench, **how)
     assert f"There are: 5 ValueError of {bench.pipeline.name}." in str(refused.value)
@@ -77,7 +79,7 @@ def test_only_the_range_that_was_chosen_counts(bench: Bench) -> None:
         check(bench, end=Explicit({0: 3}), **how)
 
 
-def test_where_nothing_has_died_only_a_record_is_missed(broker: SandboxBroker) -> None:
+def test_an_empty_topic_refuses_only_the_choice_of_a_record(broker: SandboxBroker) -> None:
     quiet = Bench.make(broker.bootstrap_servers)
     check(quiet, exception_class="ValueError")
     with pytest.raises(RedriveError, match="There are: none"):

@@ -55,7 +55,7 @@ def test_one_in_flight_is_one_after_another(broker: SandboxBroker, segment: str)
 
 @both_deliveries
 @both_kinds
-def test_what_is_stored_stays_behind_the_first_record_that_is_not_terminal(
+def test_the_stored_offset_does_not_pass_the_first_record_that_is_not_terminal(
     broker: SandboxBroker, delivery: Delivery, segment: str
 ) -> None:
     bench = Bench.make(

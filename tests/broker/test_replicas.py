@@ -109,7 +109,7 @@ def assert_stopped_by_name(works: Sequence[AtWork], lacking: Sequence[str]) -> N
         assert committed(each.bench.bootstrap, each.plan.group, each.bench.topic, 1) == {0: STORED}
 
 
-def test_who_needs_it_stops_by_name_and_goes_on_when_it_is_back_and_all_others_go_on_without_it(
+def test_only_partitions_of_a_lost_broker_stop_and_they_resume_when_it_is_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It coordinates groups and transactions, too. All that happens to pipelines happens in one outage."""

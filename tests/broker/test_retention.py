@@ -67,7 +67,7 @@ def test_a_window_of_which_nothing_would_be_left_is_refused(broker: SandboxBroke
     assert "keep_timestamp=False, or give the topic a longer retention" in str(refusal.value)
 
 
-def test_what_of_a_window_would_vanish_is_told_with_the_remedy(
+def test_records_of_a_window_that_would_vanish_are_reported_with_the_remedy(
     broker: SandboxBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     check(make(broker, 20, 5, out=KEEPS_A_DAY, dead=KEEPS_ALL))
@@ -95,7 +95,9 @@ def test_a_window_of_which_nothing_would_be_taken_is_refused(broker: SandboxBrok
     assert "or raise message.timestamp.before.max.ms of the topic" in str(refusal.value)
 
 
-def test_what_is_said_to_be_refused_is_refused(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_broker_rejects_the_records_that_the_check_names(
+    broker: SandboxBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     bench = make(broker, 20, 30, out=TAKES_A_DAY, dead=KEEPS_ALL)
     check(bench)
     (told,) = warned_of(caplog)
@@ -117,7 +119,7 @@ def test_a_dead_letter_that_would_be_refused_stops_its_partition(
     assert [each.complete for each in stopped.work(stopped.plan("run-2"))] == [False, False]
 
 
-def test_what_comes_from_the_future_is_told_of(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
+def test_records_from_the_future_are_reported(broker: SandboxBroker, caplog: pytest.LogCaptureFixture) -> None:
     bench = make(broker, 0, 5, out=TAKES_NO_FUTURE, dead=TAKES_ALL)
     ahead = int(time.time() * 1000) + 48 * HOUR
     fill(bench.bootstrap, bench.topic, [Sent(partition=1, timestamp=ahead)] * 3)
@@ -150,7 +152,7 @@ def test_what_comes_from_the_future_is_told_of(broker: SandboxBroker, caplog: py
         "nothing to read",
     ],
 )
-def test_what_stays_is_not_spoken_of(
+def test_records_that_stay_are_not_reported(
     broker: SandboxBroker,
     caplog: pytest.LogCaptureFixture,
     old: int,

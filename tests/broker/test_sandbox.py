@@ -66,7 +66,7 @@ def test_it_lists_its_node(broker: SandboxBroker) -> None:
     assert [f"{node.host}:{node.port}" for node in nodes] == [broker.bootstrap_servers]
 
 
-def test_what_is_produced_is_consumed(broker: SandboxBroker, make_topic: MakeTopic) -> None:
+def test_a_produced_record_is_consumed(broker: SandboxBroker, make_topic: MakeTopic) -> None:
     topic = make_topic("orders", partitions=3)
     produce(broker, topic, b"a", b"b")
     assert consume(broker, topic, 2) == [b"a", b"b"]

@@ -77,7 +77,7 @@ def test_it_is_alone_in_its_chunk_after_one_failure_and_passes(
 
 
 @every_kind
-def test_where_its_own_chunk_comes_to_nothing_too_it_faults(
+def test_a_record_whose_own_chunk_fails_too_faults(
     broker: SandboxBroker, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slow_kit, "pause", lambda: time.sleep(TRANSACTION_SECONDS + 0.5))

@@ -222,7 +222,7 @@ def test_a_gate_waits_for_its_own_plan_also_where_an_earlier_one_had_the_same_ke
     assert gate(bench, again) == [True]
 
 
-def test_what_is_left_of_a_topic_that_is_gone_opens_no_gate_and_hides_no_record(broker: SandboxBroker) -> None:
+def test_offsets_of_a_deleted_topic_open_no_gate_and_hide_no_record(broker: SandboxBroker) -> None:
     """A checkpoint that was under way when the topic was deleted commits after that."""
     bench = Bench.make(broker.bootstrap_servers)
     fill(bench.bootstrap, bench.topic, numbered(50))

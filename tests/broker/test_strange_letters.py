@@ -116,7 +116,7 @@ def test_strange_letters_in_a_dead_letter_topic_are_redriven_or_left_where_they_
     assert [each.attempt for each in letters(bench)[-2:]] == [2, 2]
 
 
-def test_what_a_dry_run_shows_of_letters_can_be_shown(broker: SandboxBroker) -> None:
+def test_a_dry_run_shows_printable_text_only(broker: SandboxBroker) -> None:
     bench = Bench.make(broker.bootstrap_servers)
     fault = replace(LETTER.fault, exception_class="E\x00", message="\x1b[2Jgone\r\nINFO all is well")
     letter = replace(LETTER, key=b"\x00\xff\x1b]0;", pipeline=bench.topic, fault=fault)

@@ -173,7 +173,7 @@ def test_a_worker_killed_over_its_lease_holds_up_no_checkpoint(broker: SandboxBr
         worker.close()
 
 
-def test_what_was_brought_to_an_end_is_not_asked_about(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_transaction_is_not_asked_about(broker: SandboxBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs tens of milliseconds."""
     bench = make(broker, partitions=2, segments=["faulty_kit:odd_ones_fail"], on_fault="stop_partition")
     ends = [(each.state, each.next_offset) for each in bench.work(bench.plan("first"))]

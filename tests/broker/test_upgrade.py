@@ -112,7 +112,7 @@ def test_a_run_half_way_goes_on_with_its_plan_its_progress_and_its_mark(
     assert bench.plan("next").pending == ()
 
 
-def test_what_this_version_has_begun_is_written_as_that_one_reads_it(broker: SandboxBroker) -> None:
+def test_the_older_version_can_read_a_run_of_this_one(broker: SandboxBroker) -> None:
     """A deploy that is taken back: every document has the fields of before, in their places."""
     bench = Bench.make(broker.bootstrap_servers, chunk_records=10)
     fill(bench.bootstrap, bench.topic, numbered(20))

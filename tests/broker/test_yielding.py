@@ -45,7 +45,7 @@ def ids(bench: Bench, isolation: str = "read_committed") -> list[int]:
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_in_flight_is_finished_or_given_up(
+def test_a_chunk_in_flight_is_finished_or_given_up(
     broker: SandboxBroker, delivery: Delivery, mode: RebalanceMode
 ) -> None:
     # One chunk holds everything: whatever is stored when it yields is what was in flight.

@@ -132,7 +132,7 @@ def named(files: list[Path]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("file"), named([PACKAGE / "__init__.py", PACKAGE / "exceptions.py"]))
-def test_what_everyone_imports_needs_nothing(file: Path) -> None:
+def test_modules_that_all_import_need_nothing(file: Path) -> None:
     assert strangers(file, {OURS}) == []
 
 
@@ -180,7 +180,7 @@ def test_a_part_imports_only_what_comes_before_it(folder: Path, part: str) -> No
 
 
 @pytest.mark.parametrize("file", named([PACKAGE / "record.py", PACKAGE / "segments.py"]))
-def test_what_segments_take_needs_the_contract_only(file: Path) -> None:
+def test_modules_of_segments_need_the_contract_only(file: Path) -> None:
     assert strangers(file, {f"{OURS}.contract"}) == []
 
 

@@ -73,7 +73,7 @@ def test_a_record_that_a_run_has_handled_twice_or_by_half() -> None:
     assert "0.5 times" in compared(model, Found(TEN, {"r0": [6]}, {}))[0]
 
 
-def test_what_was_agreed_to_at_least_once_is_none() -> None:
+def test_a_duplicate_in_at_least_once_is_no_violation() -> None:
     model = make(exactly_once=False)
     plan(model, "r0"), plan(model, "r1")
     model.drained = True

@@ -12,10 +12,10 @@ from typing import Any
 
 RESULTS = Path(__file__).parent
 PAGE = RESULTS.parents[1] / "docs" / "guarantees.md"
-BEGIN, END = "<!-- by tests.results.render -->\n", "<!-- so far -->\n"
+BEGIN, END = "<!-- by tests.results.render -->\n", "<!-- end of the generated table -->\n"
 TOOLS = ("torture", "simulation", "soak")
 NONE_YET = "There are none yet: nobody has kept any."
-# A figure of figures of figures is for whoever opens the file.
+# A figure of figures of figures is for readers of the file.
 DEEPEST = 2
 MOST_SHOWN = 20
 

@@ -72,7 +72,7 @@ def test_a_reader_is_told_of_an_election_in_the_midst_of_its_reading(cluster: Cl
     assert taken(consumer) == [KafkaError._AUTO_OFFSET_RESET]
 
 
-def test_what_is_compacted_leaves_holes(cluster: Cluster) -> None:
+def test_compaction_leaves_holes(cluster: Cluster) -> None:
     written(cluster, b"a", b"b", b"a")
     cluster.compact("t", 0)
     assert [offset for offset, _ in cluster.read("t", 0)] == [1, 2]
@@ -173,7 +173,7 @@ def test_a_late_end_finds_the_next_transaction_of_its_producer(cluster: Cluster)
     assert ends[0][7] == ends[0][5]
 
 
-def test_what_dies_leaves_its_transaction_open(cluster: Cluster) -> None:
+def test_a_dead_client_leaves_its_transaction_open(cluster: Cluster) -> None:
     simulation, process = cluster.simulation, Process("writer")
 
     def write() -> None:

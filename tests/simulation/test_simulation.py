@@ -40,7 +40,7 @@ def test_nobody_breaks_a_promise() -> None:
     assert int(re.findall(r"^(\d+) schedules", done.stdout, re.MULTILINE)[0]) > 0
 
 
-def test_what_was_found_once_is_not_found_again() -> None:
+def test_the_seeds_of_fixed_faults_find_nothing() -> None:
     for seed, wrong in SEEDS.items():
         done = simulate("--first", str(seed), "--seeds", "1")
         assert done.returncode == 0, f"{wrong}\n{done.stdout}{done.stderr}"

@@ -76,7 +76,7 @@ def test_a_leak_of_one_in_every_third_run_is_found_by_a_bound_below_it() -> None
     assert fit(series, 0.5).verdict == "flat"
 
 
-def test_what_falls_is_no_leak() -> None:
+def test_a_falling_line_is_no_leak() -> None:
     assert fit(leaking(flat(Random(1), 35, noise=1.0), -2.0), BOUND).verdict == "flat"
 
 

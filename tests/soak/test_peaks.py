@@ -86,7 +86,7 @@ def test_tasks_of_which_each_needs_more_than_the_one_before_are_named(measure: s
     assert leaks(judged(in_role("task", change))) == [("task", measure)]
 
 
-def test_what_grows_only_while_it_warms_up_is_no_leak() -> None:
+def test_growth_during_the_warm_up_is_no_leak() -> None:
     def warming(run: int, each: Process) -> Process:
         return replace(each, pss=each.pss + min(run, 6) * 20 * MB, handles=each.handles + min(run, 6))
 

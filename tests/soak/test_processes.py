@@ -35,7 +35,7 @@ def child(handles: int = 0, megabytes: int = 0, threads: int = 0) -> Iterator[Pr
         process.communicate()
 
 
-def test_what_a_process_holds_is_seen() -> None:
+def test_a_process_shows_its_handles_threads_and_memory() -> None:
     with child() as less, child(handles=9, megabytes=30, threads=4) as more:
         assert more.handles - less.handles == 9
         assert more.threads - less.threads == 4

@@ -39,7 +39,7 @@ def test_a_leak_is_a_miss_with_its_role_and_how_much_it_is() -> None:
     assert "1 MISSES:\n  triggerer: threads grow" in verdict(leaking)
 
 
-def test_what_is_too_noisy_to_be_called_flat_is_no_miss_and_is_named() -> None:
+def test_a_noisy_series_is_named_and_is_no_miss() -> None:
     noisy = replace(SOUND, judged=[*SOUND.judged, Judged("jvm", "memory", NOISY)])
     assert noisy.misses == []
     assert "\nToo noisy to be called flat: jvm: memory grow by " in verdict(noisy)
@@ -47,7 +47,7 @@ def test_what_is_too_noisy_to_be_called_flat_is_no_miss_and_is_named() -> None:
     assert (kept["flat"], len(kept["too noisy to be called flat"])) == (len(SOUND.judged), 1)
 
 
-def test_what_else_is_missing_is_a_miss() -> None:
+def test_a_miss_of_another_check_counts() -> None:
     assert replace(SOUND, other_misses=["lag of the group = 0: 7 and 0"]).misses == ["lag of the group = 0: 7 and 0"]
 
 

@@ -35,7 +35,7 @@ def test_it_writes_a_line_for_each_look_with_the_processes_and_the_counts(tmp_pa
     assert worker.pid in [each.pid for sample in samples for each in sample.processes if each.role == "python worker"]
 
 
-def test_what_keeps_it_from_looking_is_raised_in_the_end(tmp_path: Path) -> None:
+def test_an_error_of_the_sampler_is_raised_in_the_end(tmp_path: Path) -> None:
     def refuse() -> dict[str, int]:
         refused.append(True)
         raise OSError("the broker is gone")

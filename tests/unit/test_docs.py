@@ -71,6 +71,11 @@ IN_WORDS: list[tuple[str, str, int]] = [
     ("runs.md", "the {} most frequent kinds by themselves", MOST_CAUSES),
 ]
 
+DOCS = ROOT / "docs"
+DOCUMENTATION = sorted(DOCS.rglob("*.md"))
+# A page names a module of the package or of the engine by its path there.
+SOURCES = [ROOT, ROOT / "airflow_provider_kpipe", ROOT / "spark_jobs", ROOT / "spark_jobs" / "kpipe_engine"]
+
 OURS: dict[str, Callable[..., Any]] = {
     "KafkaPipeline": airflow_provider_kpipe.KafkaPipeline,
     "KafkaSource": airflow_provider_kpipe.KafkaSource,
@@ -158,7 +163,7 @@ def test_an_argument_that_nobody_takes_would_be_seen() -> None:
         assert any(each.kind is each.VAR_KEYWORD for each in inspect.signature(called).parameters.values())
 
 
-def test_what_a_run_reads_is_said_with_arguments_that_are_taken() -> None:
+def test_the_table_of_a_run_names_arguments_that_are_taken() -> None:
     (table,) = re.findall(r"## What a run reads\n(.*?)\n## ", (GUIDE / "runs.md").read_text(), re.DOTALL)
     named = {argument for cells in rows(table) for argument in re.findall(r"`(\w+)[=`]", cells[0])}
     assert {"start", "end", "max_records", "max_run_time"} <= named <= all_arguments(kpipe_task_group)
@@ -198,6 +203,12 @@ def test_links_lead_somewhere(name: str) -> None:
     for page, anchor in links(MARKDOWN[name]):
         assert page.exists(), page
         assert not anchor or anchor in anchors(page), f"{page}#{anchor}"
+
+
+@pytest.mark.parametrize("page", DOCUMENTATION, ids=lambda page: str(page.relative_to(DOCS)))
+def test_each_module_that_a_page_names_is_there(page: Path) -> None:
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)", page.read_text()))
+    assert [each for each in named if not any((root / each).is_file() for root in SOURCES)] == []
 
 
 def test_all_pages_have_their_links_followed() -> None:

@@ -71,9 +71,7 @@ def test_that_hangs():
 """
 
 
-def test_what_tests_have_started_ends_with_them_when_they_take_too_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_of_a_hanging_test_end_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "test_hangs.py").write_text(HANGS)
     told = tmp_path / "pid"
 

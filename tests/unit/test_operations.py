@@ -168,7 +168,7 @@ def test_the_numbers_of_the_code_are_as_they_are(page: Path, said: str) -> None:
 
 
 @pytest.mark.parametrize(("said", "page"), MEASURED)
-def test_what_was_measured_is_written_down_where_the_page_says(said: str, page: str) -> None:
+def test_a_measured_figure_is_on_the_linked_page(said: str, page: str) -> None:
     assert said in one_line(SIZING)
     assert said in one_line(ROOT / page)
     assert (ROOT / page).resolve() in {linked.resolve() for linked, _ in links(SIZING)}
@@ -215,7 +215,7 @@ def test_fields_of_xcoms_are_those_of_their_documents() -> None:
     assert found["a redrive", PROGRESS_KEY] < fields(RedriveResult)
 
 
-def test_what_a_run_pushes_has_the_fields_that_the_page_names(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_xcom_of_a_run_has_the_fields_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     progress = [PartitionProgress.not_started(PLANNED)]
     job_run = SimpleNamespace(run=lambda show: (show(progress), progress)[1], check=lambda _progress: None)
     monkeypatch.setattr(KpipeRunOperator, "job", lambda *_: None)
@@ -315,7 +315,7 @@ def test_a_refusal_names_writer_and_remedy_as_the_page_does(version: int, ours: 
     assert message.endswith(remedy)
 
 
-def test_what_hosts_need_is_what_is_tested() -> None:
+def test_the_page_names_the_tested_versions_for_each_host() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     airflow, executors = (row[1] for row in rows(section(UPGRADING, "The same everywhere")))
     assert {*named(airflow)} <= {*project["dependencies"]}
@@ -325,7 +325,7 @@ def test_what_hosts_need_is_what_is_tested() -> None:
     assert f"pyspark=={spark}.0" in project["dependencies"]
 
 
-def test_what_is_deleted_is_what_kpipe_makes_and_nothing_else() -> None:
+def test_the_command_deletes_groups_of_kpipe_only() -> None:
     (pattern,) = re.findall(r"^ours='(.*)'$", UPGRADING.read_text(), re.MULTILINE)
     filled = {"<group>": "orders", "<n>": "7", "<run key>": "dag/run/plan", "<dead-letter topic>": "orders.dead"}
     names = set()

@@ -77,7 +77,7 @@ def test_the_figures_on_the_page_are_the_newest() -> None:
     assert re.findall(r"\b[Ss]eeds? (?:was |is )?\d+", without) == []
 
 
-def test_what_a_tool_has_kept_is_shown_and_what_none_has_is_said(tmp_path: Path) -> None:
+def test_kept_figures_are_shown_and_missing_ones_are_reported(tmp_path: Path) -> None:
     kept = {
         "commit": "abc",
         "seeds": [7, 8],

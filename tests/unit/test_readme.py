@@ -84,7 +84,7 @@ def test_its_connections_are_those_of_the_pipeline(text: str, dag: DAG, orders: 
     assert added == [orders.source.conn_id, the_run(dag).conn_id]
 
 
-def test_what_one_looks_at_is_there(text: str, dag: DAG, orders: KafkaPipeline) -> None:
+def test_the_page_names_existing_tasks_groups_and_topics(text: str, dag: DAG, orders: KafkaPipeline) -> None:
     assert {"orders.run", "orders.checkpoint"} <= dag.task_dict.keys() & set(re.findall(r"`([\w.]+)`", text))
     assert f"airflow dags unpause {dag.dag_id}\n" in text
     assert f"--group {orders.group}\n" in text

@@ -98,7 +98,7 @@ def test_a_value_has_the_fields_of_its_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLED)
-def test_what_is_called_takes_the_arguments_of_its_table(name: str) -> None:
+def test_a_callable_takes_the_arguments_of_its_table(name: str) -> None:
     taken = own_arguments(CALLED[name])
     shown = {each: "" if default is inspect.Parameter.empty else repr(default) for each, default in taken.items()}
     assert evaluated(table(name)) == shown
@@ -109,7 +109,7 @@ def test_a_form_has_the_fields_of_its_table(name: str) -> None:
     assert evaluated(table(name)) == {field: repr(param.value) for field, param in FORMS[name]().items()}
 
 
-def test_what_a_form_takes_is_said() -> None:
+def test_the_reference_has_all_fields_of_a_form() -> None:
     assert own_arguments(backfill_params) == {"fixed": None}
     starts = own_arguments(redrive_params)
     assert starts.pop("fixed") is None
@@ -146,7 +146,7 @@ def test_kafka_settings_that_the_pipeline_decides() -> None:
 
 
 def test_kafka_settings_that_are_taken() -> None:
-    named = re.findall(r"`([\w.*]+)`", SECTIONS["Kafka settings"].partition("Settings of the")[0])
+    named = re.findall(r"`([\w.*]+)`", SECTIONS["Kafka settings"].partition("The schema registry")[0])
     given = {EXAMPLES.get(name, name): "1" for name in named}
     taken = client_config.client_settings("kafka", host=None, port=None, login=None, password=None, extra=given)
     assert taken == given

@@ -34,7 +34,7 @@ def test_a_segment_says_what_it_asked_for() -> None:
     assert [options and options.headers for options in found] == [False, True, True]
 
 
-def test_what_is_not_marked_takes_records() -> None:
+def test_an_unmarked_segment_takes_records() -> None:
     assert batch_options(lambda record: record) is None
 
 
@@ -92,7 +92,7 @@ def test_names_of_the_engine_itself_are_refused(context: SegmentContext) -> None
 
 
 @pytest.mark.parametrize("by", [2.5, True, "2", None], ids=repr)
-def test_what_could_not_be_read_back_is_refused(context: SegmentContext, by: Any) -> None:
+def test_a_count_that_is_not_a_whole_number_is_refused(context: SegmentContext, by: Any) -> None:
     with pytest.raises(TypeError, match=r"'euros' is to go up by .*: a whole number is needed"):
         context.count("euros", by)
     assert context.counters == {}

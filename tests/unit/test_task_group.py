@@ -27,7 +27,7 @@ def pipeline() -> KafkaPipeline:
 
 
 @both_groups
-def test_what_is_said_of_the_run_reaches_the_run(make_group: MakeGroup, pipeline: KafkaPipeline) -> None:
+def test_arguments_of_the_run_reach_the_run(make_group: MakeGroup, pipeline: KafkaPipeline) -> None:
     group = make_group(
         pipeline,
         spark_conn_id="spark_small",
@@ -45,7 +45,7 @@ def test_what_is_said_of_the_run_reaches_the_run(make_group: MakeGroup, pipeline
 
 
 @both_groups
-def test_what_is_not_said_is_as_the_run_has_it(make_group: MakeGroup, pipeline: KafkaPipeline) -> None:
+def test_omitted_arguments_are_the_runs_defaults(make_group: MakeGroup, pipeline: KafkaPipeline) -> None:
     run = make_group(pipeline).run
     said = (run.conn_id, run.spark_conf, run.py_files, run.submit_options, run.max_run_time)
     assert said == ("spark_default", None, (), None, None)

@@ -76,7 +76,7 @@ def test_works_of_different_sizes_are_compared_by_record() -> None:
     assert ratio.by_medians == pytest.approx(2.0)
 
 
-def test_what_was_not_measured_has_no_ratio_and_no_verdict() -> None:
+def test_an_unmeasured_work_has_no_ratio_and_no_verdict() -> None:
     assert compare(warm(OURS, 1.0, 2.0), THEM, US, "warm") is None
     assert judge(results(warm(OURS, 1.0, 2.0), Bar(THEM, US, at_least=1.5))) == []
 

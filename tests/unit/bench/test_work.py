@@ -93,6 +93,6 @@ def test_every_work_can_be_made_small() -> None:
 
 
 @pytest.mark.parametrize("name", WORKS)
-def test_what_is_wanted_is_what_is_expected(name: str) -> None:
+def test_a_work_wants_the_records_that_it_expects(name: str) -> None:
     work = WORKS[name].with_records(200)
     assert [bool(each) for each in work.wanted()] == [work.expects(record_id) for record_id in range(200)]

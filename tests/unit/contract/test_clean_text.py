@@ -29,7 +29,7 @@ JSON = st.recursive(
         ("no\u00a0break \U0001f468\u200d\U0001f469", "no\u00a0break \U0001f468\u200d\U0001f469"),
     ],
 )
-def test_what_is_not_to_be_shown_is_spelled(text: str, shown: str) -> None:
+def test_unprintable_characters_are_spelled_out(text: str, shown: str) -> None:
     assert cleaned(text) == shown
 
 

@@ -162,7 +162,7 @@ def test_a_missing_schema_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "x", 1, True, [], [{}]], ids=repr)
-def test_what_is_no_object_is_refused(value: Any) -> None:
+def test_a_document_that_is_not_an_object_is_refused(value: Any) -> None:
     with pytest.raises(DocumentError, match="Sample: a JSON object is needed, not"):
         Sample.from_json(value)
 
@@ -191,7 +191,7 @@ FOREIGN = [None, "", "by hand", "{", "null", "1", "[]", "{}", '{"name":"n"}', "[
 
 
 @pytest.mark.parametrize("text", FOREIGN, ids=[repr(each)[:20] for each in FOREIGN])
-def test_what_is_not_there_or_not_ours_is_no_document(text: str | None) -> None:
+def test_a_missing_or_foreign_text_is_no_document(text: str | None) -> None:
     assert Sample.read_text(text) is None
 
 
@@ -207,7 +207,7 @@ OURS = {
 
 
 @pytest.mark.parametrize("text", OURS.values(), ids=OURS)
-def test_what_is_ours_and_cannot_be_read_is_never_taken_for_nothing(text: str) -> None:
+def test_an_unreadable_document_of_ours_is_never_treated_as_missing(text: str) -> None:
     with pytest.raises(DocumentError, match=r"^partition 3: Sample"):
         Sample.read_text(text, "partition 3")
 
@@ -225,7 +225,7 @@ def test_what_is_ours_and_cannot_be_read_is_never_taken_for_nothing(text: str) -
     ],
     ids=repr,
 )
-def test_what_another_version_has_written_is_told_from_what_nobody_can_read(
+def test_a_document_of_another_version_differs_from_an_unreadable_one(
     changes: dict[str, Any], is_another: bool
 ) -> None:
     ways: list[Callable[[Any], object]] = [Sample.from_json, lambda changed: Sample.read_json(changed, "partition 3")]

@@ -62,7 +62,7 @@ def test_a_golden_file_of_this_version_is_read_as_it_was_written(made: Document)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
-def test_what_any_version_has_written_is_read_or_refused_by_name(file: Path) -> None:
+def test_a_document_of_any_version_is_read_or_refused_by_name(file: Path) -> None:
     document, kind = json.loads(file.read_text()), KINDS[file.stem]
     if document["schema_version"] == kind.SCHEMA_VERSION:
         assert kind.from_json(document)

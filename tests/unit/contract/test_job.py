@@ -56,7 +56,7 @@ def test_a_later_attempt_has_the_later_leases_whatever_its_tasks_are() -> None:
     assert earlier.lease(0) < earlier.lease(7) < later.lease(0)
 
 
-def test_who_looks_after_others_waits_for_them_after_the_deadline() -> None:
+def test_driver_and_task_wait_longer_than_workers_after_the_deadline() -> None:
     late = replace(job(), deadline=1_000.0, grace_seconds=10.0)
     assert [late.overdue_after(graces) for graces in (0, 1, DRIVER_GRACES, TASK_GRACES)] == [1_000, 1_010, 1_030, 1_040]
     assert job().overdue_after(1) == math.inf

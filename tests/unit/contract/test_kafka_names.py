@@ -68,7 +68,7 @@ def test_somebody_elses_names_are_not_covered() -> None:
 
 
 @pytest.mark.parametrize("group", ["orders", BACKFILL, REDRIVE, "a.b", "my.kpipe_orders"])
-def test_who_commits_to_a_group_is_known_by_its_name(group: str) -> None:
+def test_a_group_name_identifies_its_committer(group: str) -> None:
     checkpoint = kafka_names.checkpoint_id_of(group)
     assert kafka_names.committer_to(group, "orders", 70) == checkpoint
     assert kafka_names.committer_to(kafka_names.published_group_of(group), "orders", 70) == checkpoint

@@ -169,7 +169,7 @@ def test_a_run_that_is_published_works_in_a_group_of_its_own() -> None:
     assert published.transactional_id(3) == "kpipe/orders.backfill.key/orders/3"
 
 
-def test_what_is_pending_holds_something_and_starts_with_the_longest() -> None:
+def test_pending_ranges_are_not_empty_and_start_with_the_longest() -> None:
     short, empty, long = PartitionRange(0, 0, 5, None), PartitionRange(1, 7, 7, None), PartitionRange(2, 0, 50, None)
     made = plan_of(short, empty, long)
     assert made.pending == (long, short)

@@ -115,7 +115,7 @@ def test_three_plans_before_the_first_checkpoint(state: Partitions) -> None:
     assert (group_of(state), next_start(state), max(state.topic.log(0).handled.values())) == (8, 8, 1)
 
 
-def test_what_comes_to_a_new_partition_after_its_first_plan_is_read(state: Partitions) -> None:
+def test_records_of_a_new_partition_are_read_after_its_first_plan(state: Partitions) -> None:
     state.recreate_the_topic(0.0)
     run_whole(state, "latest")
     assert group_of(state) == 8
@@ -251,7 +251,7 @@ def test_a_run_from_before_the_topic_grew_is_fenced_by_a_newer_one(state: Partit
     assert [log.unread for log in state.topic.logs] == [set(), set()]
 
 
-def test_what_comes_to_a_partition_that_is_added_after_its_first_plan_is_read(state: Partitions) -> None:
+def test_records_of_an_added_partition_are_read_after_its_first_plan(state: Partitions) -> None:
     run_whole(state, "latest")
     state.grow()
     run_whole(state, "latest")

@@ -57,6 +57,6 @@ def test_a_database_that_is_locked_is_asked_again(answering: Answers) -> None:
 
 
 @pytest.mark.parametrize("answering", [(LOCKED,) * 5, (DOWN, HEALTHY)], indirect=True)
-def test_what_stays_or_is_something_else_is_told(answering: Answers) -> None:
+def test_a_lasting_or_unknown_error_is_raised(answering: Answers) -> None:
     with pytest.raises(AirflowApiError, match="Airflow answered 503"):
         answering.api.health()

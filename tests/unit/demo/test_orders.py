@@ -36,7 +36,7 @@ def test_every_run_makes_the_same_orders() -> None:
     assert list(messages(COUNT)) == list(messages(COUNT))
 
 
-def test_what_is_counted_is_what_is_sent() -> None:
+def test_the_counts_match_the_messages() -> None:
     sent = Counter((each.partition, each.kind) for each in messages(COUNT))
     counted = {(each.partition, kind): getattr(each, kind) for each in seeds(COUNT) for kind in KINDS}
     assert counted == {key: sent[key] for key in counted}

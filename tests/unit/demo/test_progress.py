@@ -61,7 +61,7 @@ def test_on_a_terminal_the_lines_are_written_over() -> None:
     assert "\x1b" not in out.getvalue()[written:], "a line that was said stays"
 
 
-def test_what_is_said_has_the_seconds_since_the_start() -> None:
+def test_a_line_has_the_seconds_since_the_start() -> None:
     out = io.StringIO()
     stage = Stage(out)
     stage.say("up")

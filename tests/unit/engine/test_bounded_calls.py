@@ -48,7 +48,7 @@ def test_a_call_is_made_and_its_answer_given(calls: BoundedCalls, client: Client
     assert client.closed.is_set()
 
 
-def test_what_a_call_raises_is_raised(calls: BoundedCalls) -> None:
+def test_the_error_of_a_call_is_raised(calls: BoundedCalls) -> None:
     def fail() -> None:
         raise LookupError("no coordinator")
 

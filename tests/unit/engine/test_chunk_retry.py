@@ -130,14 +130,14 @@ def chunk(partition: int = 0, *, is_traced: bool = False) -> list[Written]:
     return [Written(partition, at, is_traced) for at in range(SIZE)]
 
 
-def test_what_works_is_done_once(retry: ChunkRetry, assignment: Assignment, kafka: Kafka) -> None:
+def test_a_successful_step_is_done_once(retry: ChunkRetry, assignment: Assignment, kafka: Kafka) -> None:
     until_it_works(retry, assignment, step(assignment, kafka, None))
     assert (kafka.written, kafka.isolates) == (chunk(), False)
     assert list(retry.next_ranges) == list(assignment)
 
 
 @pytest.mark.parametrize("failure", [ChunkFailedError("refused"), DOWN], ids=["refused", "down"])
-def test_what_fails_is_done_again_carefully_and_then_trusted(
+def test_a_failed_step_is_redone_carefully_and_then_trusted(
     retry: ChunkRetry, assignment: Assignment, kafka: Kafka, failure: Exception
 ) -> None:
     until_it_works(retry, assignment, step(assignment, kafka, failure, None))
@@ -184,7 +184,7 @@ def test_the_same_record_again_is_news_no_longer(retry: ChunkRetry, assignment: 
         )
 
 
-def test_whoever_fenced_us_gets_the_time_to_put_its_lease_down(
+def test_a_worker_that_fenced_us_gets_time_to_store_its_lease(
     retry: ChunkRetry, assignment: Assignment, kafka: Kafka
 ) -> None:
     kafka.taken_on_at = LEASE_SECONDS

@@ -90,7 +90,7 @@ def test_a_stopped_partition_knows_where() -> None:
         (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional id 'i'"),
     ],
 )
-def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
+def test_the_error_names_the_forbidden_resource(code: int, thing: str) -> None:
     with (
         pytest.raises(PartitionHaltedError, match=rf"user may not use the {thing} \(why\): see the page"),
         needing(topic="t", group="g", transactional_id="i"),
@@ -105,13 +105,13 @@ def test_what_may_not_be_used_is_named(code: int, thing: str) -> None:
         (KafkaError.INVALID_TRANSACTION_TIMEOUT, "lower transaction_seconds"),
     ],
 )
-def test_what_is_more_than_a_broker_allows_stops_the_partition_with_its_remedy(code: int, remedy: str) -> None:
+def test_exceeding_a_limit_of_the_broker_stops_the_partition_with_its_remedy(code: int, remedy: str) -> None:
     with pytest.raises(PartitionHaltedError, match=rf"\(why\): .*{remedy}"), needing(group="g"):
         raise KafkaException(KafkaError(code, "why"))
 
 
 @pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError.GROUP_AUTHORIZATION_FAILED])
-def test_what_has_no_name_here_is_left_as_it_is(code: int) -> None:
+def test_an_unknown_error_is_left_as_it_is(code: int) -> None:
     failure = KafkaException(KafkaError(code))
     with pytest.raises(KafkaException) as raised, needing(topic="t"):
         raise failure

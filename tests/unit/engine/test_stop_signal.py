@@ -30,7 +30,7 @@ def test_a_deadline_that_has_passed_is_a_reason() -> None:
     assert stop_signal.is_set
 
 
-def test_who_asks_says_why() -> None:
+def test_a_stop_request_carries_its_reason() -> None:
     stop_signal = StopSignal()
     stop_signal.request("somebody stopped the task")
     assert (stop_signal.reason, stop_signal.is_set) == ("somebody stopped the task", True)
@@ -56,7 +56,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> Waits:
     return made
 
 
-def test_whoever_rests_is_woken_by_an_order(waits: Waits) -> None:
+def test_a_stop_request_wakes_a_resting_worker(waits: Waits) -> None:
     stop_signal = StopSignal()
     stop_signal.wait(3_600)
     assert (waits.noted, waits.is_set()) == ([3_600], False)

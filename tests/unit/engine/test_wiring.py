@@ -62,7 +62,7 @@ def fate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
         (["one", "awaited"], ConcurrentProcessor),
     ],
 )
-def test_what_segments_take_decides_how_they_are_called(
+def test_the_kind_of_segments_decides_their_processor(
     choosing: Callable[..., Processors], fate: Callable[[str], None], names: list[str], kind: type
 ) -> None:
     fate("")

@@ -76,7 +76,7 @@ def test_no_key_stays_none(opened: Opened, record: MakeRecord, registry: Any, se
 
 
 @pytest.mark.parametrize("value", [{"id": "three"}, {}, 3, {"id": 2**70}], ids=repr)
-def test_what_does_not_fit_its_schema_is_the_records_fault(
+def test_a_value_that_does_not_fit_its_schema_is_the_records_fault(
     opened: Opened, record: MakeRecord, schema_id: int, value: Any
 ) -> None:
     with pytest.raises((ValueError, TypeError, AttributeError, OverflowError)):
@@ -92,7 +92,7 @@ def test_what_does_not_fit_its_schema_is_the_records_fault(
     ],
     ids=["short", "other", "cut"],
 )
-def test_what_cannot_be_read_is_the_records_fault(
+def test_an_unreadable_value_is_the_records_fault(
     opened: Opened, record: MakeRecord, schema_id: int, broken: bytes, told: str
 ) -> None:
     with pytest.raises((SerializationError, EOFError, IndexError), match=told):

@@ -31,7 +31,7 @@ class Parts:
 
 
 @given(VALUES)
-def test_what_is_written_is_read_again(value: Any) -> None:
+def test_a_written_value_is_read_again(value: Any) -> None:
     parts: Any = Parts(value)
     write(parts)
     assert json.loads(parts.value) == value
@@ -79,13 +79,13 @@ def test_no_key_stays_none(record: MakeRecord, segment: Any) -> None:
     ],
     ids=["syntax", "empty", "more", "bytes", "nan", "infinity", "deep"],
 )
-def test_what_is_broken_is_a_fault_that_says_where(record: MakeRecord, broken: bytes, told: str) -> None:
+def test_broken_json_is_a_fault_with_its_reason(record: MakeRecord, broken: bytes, told: str) -> None:
     for segment, parts in ((read, {"value": broken}), (read_key, {"value": b"", "key": broken})):
         with pytest.raises((ValueError, RecursionError), match=told):
             segment(record(**parts))
 
 
-def test_what_was_read_already_is_a_fault(record: MakeRecord) -> None:
+def test_reading_a_value_twice_is_a_fault(record: MakeRecord) -> None:
     with pytest.raises(TypeError, match="dict found"):
         read(record({"a": 1}))
 
@@ -106,7 +106,7 @@ CIRCLE.append(CIRCLE)
     ],
     ids=["nan", "infinity", "date", "bytes", "surrogate", "circle"],
 )
-def test_what_is_no_json_is_a_fault(record: MakeRecord, value: Any, told: str) -> None:
+def test_a_value_that_is_not_json_is_a_fault(record: MakeRecord, value: Any, told: str) -> None:
     with pytest.raises((ValueError, TypeError, RecursionError), match=told):
         write(record(value))
     with pytest.raises((ValueError, TypeError, RecursionError), match=told):

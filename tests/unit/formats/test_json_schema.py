@@ -52,7 +52,9 @@ def test_a_tombstone_stays_one(opened: Opened, record: MakeRecord, registry: Any
     assert opened(segment).process(record(None)).value is None
 
 
-def test_what_does_not_fit_its_schema_is_the_records_fault(opened: Opened, record: MakeRecord, registered: Any) -> None:
+def test_a_value_that_does_not_fit_its_schema_is_the_records_fault(
+    opened: Opened, record: MakeRecord, registered: Any
+) -> None:
     with pytest.raises(SerializationError, match="'three' is not of type 'integer'"):
         opened(WriteJsonSchema).process(record({"id": "three"}))
     with pytest.raises(SerializationError, match="'id' is a required property"):

@@ -64,7 +64,7 @@ def test_a_message_has_to_be_named(opened: Opened, registry: Any, segment: type)
         opened(segment)
 
 
-def test_what_is_no_such_message_is_the_records_fault(opened: Opened, record: MakeRecord, registered: Any) -> None:
+def test_a_message_of_another_type_is_the_records_fault(opened: Opened, record: MakeRecord, registered: Any) -> None:
     with pytest.raises(ValueError, match="message must be of type"):
         opened(WriteProtobuf).process(record({"id": 41}))
     with pytest.raises(SerializationError):

@@ -116,7 +116,7 @@ FAILURES = [
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda each: each[0])
 @pytest.mark.parametrize("segment", [avro.Read, avro.Write, WriteAvro])
-def test_what_a_registry_refuses_is_no_records_fault(
+def test_a_rejection_of_the_registry_is_no_records_fault(
     opened: Opened,
     server: Registry,
     reached: SegmentContext,
@@ -182,7 +182,7 @@ class ByRecord(avro.Write):
 
 
 @pytest.mark.parametrize(("segment", "named"), [(WriteAnything, "auto_register"), (ByRecord, "subject_names")])
-def test_what_needs_a_schema_says_so(
+def test_the_error_names_the_setting_that_needs_a_schema(
     opened: Opened, context: SegmentContext, segment: type[Writer], named: str
 ) -> None:
     with pytest.raises(ValueError, match=f"{segment.__name__} sets {named}, which needs a schema: set `schema` too"):

@@ -46,7 +46,7 @@ def test_a_form_that_makes_sense_becomes_limits(form: dict[str, Any], start: Off
     assert (request.start, request.end) == (start, end)
 
 
-def test_what_is_left_out_limits_nothing_reads_and_stays_away_from_the_live_group() -> None:
+def test_an_empty_form_limits_nothing_reads_and_leaves_the_live_group_alone() -> None:
     request = BackfillRequest.from_form({"window_start": NOON})
     assert request == BackfillRequest(
         start=At(NOON_MS), end=Latest(), partitions=None, max_records=None, dry_run=False, publish=False
@@ -172,7 +172,7 @@ JSON = st.recursive(
 
 @given(form=st.dictionaries(st.sampled_from(FIELDS), JSON))
 @settings(deadline=None, max_examples=200)
-def test_whatever_is_filled_in_is_a_request_or_says_what_to_mend(form: dict[str, Any]) -> None:
+def test_any_input_becomes_a_request_or_an_error_with_its_remedy(form: dict[str, Any]) -> None:
     outcome = ""
     try:
         BackfillRequest.from_form(form)

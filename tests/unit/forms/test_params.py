@@ -68,7 +68,7 @@ def test_the_other_fields_stay_as_they_are() -> None:
         ({"publish": "no"}, ParamValidationError, "'no' is not of type 'boolean'"),
     ],
 )
-def test_what_cannot_be_fixed_fails_where_it_is_written(fixed: Any, refused: type[Exception], said: str) -> None:
+def test_a_field_that_cannot_be_fixed_fails_in_its_declaration(fixed: Any, refused: type[Exception], said: str) -> None:
     with pytest.raises(refused, match=said):
         with_fixed(backfill_params(), fixed)
 
@@ -126,7 +126,7 @@ def test_a_redrive_of_which_its_operator_says_what_makes_no_sense_is_refused(
         KpipeRedriveOperator(task_id="redrive", pipeline=pipeline, **argument)
 
 
-def test_what_is_fixed_is_a_dictionary() -> None:
+def test_fixed_takes_a_dictionary_only() -> None:
     names: Any = ["publish"]
     with pytest.raises(FormError, match=r"fixed=\['publish'\]: use a dictionary"):
         backfill_params(fixed=names)

@@ -44,7 +44,7 @@ SELECTED: list[tuple[dict[str, Any], Selection]] = [
 
 
 @pytest.mark.parametrize(("form", "selection"), SELECTED, ids=[repr(form) for form, _ in SELECTED])
-def test_what_is_filled_in_chooses(form: dict[str, Any], selection: Selection) -> None:
+def test_filled_fields_choose_the_letters(form: dict[str, Any], selection: Selection) -> None:
     assert request(**form).selection == selection
 
 
@@ -66,7 +66,7 @@ def test_offsets_of_the_dead_letter_topic() -> None:
     assert request(end_offsets={"1": 9}).start == Earliest()
 
 
-def test_what_to_do_may_be_other_than_the_dag_says() -> None:
+def test_the_form_may_override_the_target_of_the_dag() -> None:
     made = request(target="output", max_attempts="7", each_letter=True, dry_run=True)
     assert (made.target, made.max_attempts, made.each_letter, made.dry_run) == ("output", 7, True, True)
     assert request(max_attempts=None).max_attempts is None
@@ -91,7 +91,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("form", "said"), REFUSED, ids=[repr(form) for form, _ in REFUSED])
-def test_what_makes_no_redrive_is_refused_in_words_for_people(form: dict[str, Any], said: str) -> None:
+def test_an_impossible_redrive_form_is_refused_in_words_for_people(form: dict[str, Any], said: str) -> None:
     with pytest.raises(FormError) as refusal:
         request(**form)
     assert said in str(refusal.value)
@@ -101,7 +101,7 @@ def test_what_makes_no_redrive_is_refused_in_words_for_people(form: dict[str, An
     form=st.dictionaries(st.sampled_from(FIELDS), st.none() | st.booleans() | st.integers() | st.text() | st.floats())
 )
 @settings(deadline=None, max_examples=300)
-def test_whatever_is_filled_in_is_understood_or_refused_with_its_name(form: dict[str, Any]) -> None:
+def test_any_input_is_understood_or_refused_with_its_name(form: dict[str, Any]) -> None:
     said = ""
     try:
         assert request(**form).target in ("source", "output")

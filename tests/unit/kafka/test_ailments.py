@@ -80,7 +80,7 @@ def test_a_call_that_timed_out_is_named_after_what_its_client_said(
     assert re.search(named, str(failure)), str(failure)
 
 
-def test_what_was_said_before_the_last_answer_is_no_cause() -> None:
+def test_log_lines_before_the_last_answer_are_no_cause() -> None:
     ailments = ailing(WRONG_PASSWORD, ALL_DOWN)
     ailments.forget()
     assert not ailments.are_final
@@ -92,7 +92,7 @@ HANGS_UP = "[thrd:kafka:9092/1]: kafka:9092/1: Disconnected: connection closed b
 
 
 @pytest.mark.parametrize(("state", "remedy"), [("APIVERSION_QUERY", "speak TLS"), ("UP", "log in")])
-def test_who_hangs_up_says_so_in_the_log_of_the_client_only(state: str, remedy: str) -> None:
+def test_a_disconnect_shows_in_the_log_of_the_client_only(state: str, remedy: str) -> None:
     ailments = Ailments()
     ailments.log(logging.INFO, "", "FAIL", "", HANGS_UP.format(state))
     ailments.note(KafkaError(KafkaError._ALL_BROKERS_DOWN))
@@ -111,7 +111,7 @@ def test_a_broker_that_has_answered_and_hangs_up_is_no_mistake_in_the_address() 
     assert "nobody listens there" in (ailments.remedy or "")
 
 
-def test_what_else_clients_log_is_no_ailment(caplog: pytest.LogCaptureFixture) -> None:
+def test_other_log_lines_of_clients_are_no_ailment(caplog: pytest.LogCaptureFixture) -> None:
     ailments = Ailments()
     ailments.log(logging.INFO, "", "STATE", "", "kafka:9092/1: Broker changed state UP -> DOWN")
     ailments.log(logging.ERROR, "", "GETPID", "", "Failed to acquire a PID for a test of ailments")

@@ -27,7 +27,7 @@ from airflow_provider_kpipe.kafka.broker_errors import failure_of, needing, pass
         ("INVALID_GROUP_ID", False, "the broker's log says why"),
     ],
 )
-def test_whoever_reads_an_error_knows_what_to_do(name: str, passing: bool, said: str) -> None:
+def test_an_error_of_the_broker_has_its_remedy(name: str, passing: bool, said: str) -> None:
     error = KafkaError(getattr(KafkaError, name))
     assert passes(error) is passing
     assert said in remedy(error)

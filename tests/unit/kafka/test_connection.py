@@ -88,11 +88,11 @@ def test_settings_for_access_and_for_tuning_are_passed_on(name: str) -> None:
         "session.timeout.ms",
     ],
 )
-def test_what_the_pipeline_decides_is_left_out(name: str) -> None:
+def test_settings_of_the_pipeline_are_left_out(name: str) -> None:
     assert settings_of(with_broker(**{name: "x"})) == with_broker()
 
 
-def test_what_the_pipeline_decides_is_left_out_whatever_it_is() -> None:
+def test_settings_of_the_pipeline_are_left_out_with_any_value() -> None:
     assert settings_of(with_broker(acks=None, partitioner={})) == with_broker()
 
 
@@ -119,7 +119,7 @@ def test_what_the_pipeline_decides_is_left_out_whatever_it_is() -> None:
     ],
     ids=repr,
 )
-def test_what_is_not_known_is_refused_by_name(name: str) -> None:
+def test_an_unknown_setting_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConnectionSettingsError) as refusal:
         settings_of(with_broker(**{name: "x"}))
     assert f"connection 'kafka' has {name!r} in its extra" in str(refusal.value)
@@ -196,7 +196,7 @@ def test_a_secret_is_found_by_its_name(name: str) -> None:
     assert secrets_of(settings_of(with_broker(**{name: HUSH}))) == [HUSH]
 
 
-def test_what_is_no_secret_stays_readable() -> None:
+def test_a_setting_that_is_not_secret_stays_readable() -> None:
     found = settings_of(with_broker(**{"security.protocol": "SASL_SSL", "ssl.ca.location": "/ca.pem"}), login="kpipe")
     assert secrets_of(found) == []
 

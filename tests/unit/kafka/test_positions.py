@@ -59,7 +59,7 @@ def test_only_an_error_that_passes_is_worth_another_try(
     assert error.str() in str(failure.value)
 
 
-def test_what_passes_is_asked_again_with_a_new_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transient_error_is_asked_again_with_a_new_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client sticks to the leader that it knows."""
     made: list[FakeConsumer] = []
 

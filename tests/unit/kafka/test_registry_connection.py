@@ -30,7 +30,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_what_the_registrys_client_takes_is_taken_without_the_prefix(name: str) -> None:
+def test_settings_of_the_registrys_client_lose_their_prefix(name: str) -> None:
     assert registry_settings("kafka", {f"schema.registry.{name}": "v", "linger.ms": 5}) == {name: "v"}
 
 
@@ -51,7 +51,7 @@ def test_the_kafka_client_gets_none_of_them() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "urls", "session.factory", "ssl.endpoint.identification.algorithm"])
-def test_what_it_does_not_take_is_refused_by_name(name: str) -> None:
+def test_an_unknown_registry_setting_is_refused_by_name(name: str) -> None:
     with pytest.raises(ConnectionSettingsError, match=f"connection 'kafka' has 'schema.registry.{name}' in its extra"):
         registry_settings("kafka", {f"schema.registry.{name}": "v"})
 

@@ -36,7 +36,7 @@ def operator(pipeline: KafkaPipeline) -> KpipeBackfillPlanOperator:
         ("dry_run", True),
     ],
 )
-def test_what_the_form_decides_is_no_argument(pipeline: KafkaPipeline, name: str, value: Any) -> None:
+def test_fields_of_the_form_are_no_arguments(pipeline: KafkaPipeline, name: str, value: Any) -> None:
     with pytest.raises(TypeError, match=rf"takes no '{name}' \(it is .*\): the form of the DAG run decides; leave it"):
         KpipeBackfillPlanOperator(task_id="plan", pipeline=pipeline, **{name: value})
 

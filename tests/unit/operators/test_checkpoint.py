@@ -80,7 +80,7 @@ def test_a_checkpoint_runs_whatever_became_of_the_run(pipeline: KafkaPipeline) -
     assert operator.trigger_rule == TriggerRule.ALL_DONE
 
 
-def test_what_was_published_is_recorded(
+def test_published_offsets_are_recorded(
     execute: Any, plan: MakePlan, answer: Answer, published: list[Plan], context: Any
 ) -> None:
     made = checkpoint(partition(0, 10), partition(1, 10))
@@ -198,7 +198,7 @@ def test_a_dry_run_commits_nothing(
     ],
     ids=["moved", "stale", "in use", "not committed"],
 )
-def test_only_what_a_retry_may_mend_is_tried_again(
+def test_only_errors_that_a_retry_may_fix_are_tried_again(
     execute: Any, plan: MakePlan, answer: Answer, context: Any, error: Exception, raised: type[Exception]
 ) -> None:
     answer(error)

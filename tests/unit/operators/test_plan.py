@@ -148,7 +148,7 @@ def test_templates_that_make_no_sense_fail_for_good_and_name_the_wish(
     ],
     ids=repr,
 )
-def test_what_contradicts_itself_fails_where_it_is_written(operator: Any, wishes: dict[str, Any], said: str) -> None:
+def test_contradicting_arguments_fail_in_their_declaration(operator: Any, wishes: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         operator(**wishes)
 
@@ -280,7 +280,7 @@ def test_in_a_mapped_group_the_checkpoint_is_the_one_of_its_own_index(
     assert context["ti"].pulled_of == asked_for
 
 
-def test_what_is_no_checkpoint_is_passed_over_and_the_log_says_so(
+def test_an_xcom_that_is_not_a_checkpoint_is_passed_over_and_logged(
     operator: Any, context: Any, asked: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     context["ti"].pulled = {("orders.checkpoint", COMMITTED_KEY): "soon"}
@@ -310,7 +310,7 @@ def test_an_empty_plan_is_a_plan(operator: Any, context: Any, asked: Any, monkey
 @pytest.mark.parametrize(
     ("error", "raised"), [(PlanError("x"), AirflowFailException), (KafkaUnavailableError("x"), KafkaUnavailableError)]
 )
-def test_only_what_a_retry_may_mend_is_tried_again(
+def test_only_errors_that_a_retry_may_fix_are_tried_again(
     operator: Any, context: Any, asked: Any, monkeypatch: Any, error: Exception, raised: type[Exception]
 ) -> None:
     def fail(*given: Any, **more: Any) -> Plan:

@@ -449,7 +449,7 @@ def test_a_choice_that_no_letter_answers_to_is_an_error_and_starts_nothing(
     assert world.submitted == 1
 
 
-def test_what_would_vanish_starts_no_spark(operator: Any, world: World, context: Any) -> None:
+def test_a_redrive_of_records_that_would_vanish_starts_no_spark(operator: Any, world: World, context: Any) -> None:
     world.vanishing = {"orders"}
     with pytest.raises(AirflowFailException, match="all of it would vanish"):
         operator.execute(fill_in(context, target="source"))

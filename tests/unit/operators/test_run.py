@@ -160,7 +160,7 @@ def test_a_missing_plan_fails_for_good(run: Any, world: World) -> None:
         run(None)
 
 
-def test_a_topic_made_anew_fails_for_good_before_spark_is_asked(run: Any, plan: MakePlan, world: World) -> None:
+def test_a_re_created_topic_fails_without_retry_before_spark_is_asked(run: Any, plan: MakePlan, world: World) -> None:
     world.stale = StalePlanError("topic 'orders' was re-created")
     with pytest.raises(AirflowFailException, match="re-created"):
         run(plan((0, 5)))
@@ -225,7 +225,7 @@ def test_hundreds_of_unfinished_partitions_make_a_short_message(run: Any, plan: 
     assert str(failure.value).endswith("and 290 more")
 
 
-def test_what_spark_failed_with_is_the_cause_of_an_unfinished_run(run: Any, plan: MakePlan, world: World) -> None:
+def test_the_failure_of_spark_is_the_cause_of_an_unfinished_run(run: Any, plan: MakePlan, world: World) -> None:
     world.failure, world.reached = AirflowException("exit code 1"), {0: (3, None)}
     with pytest.raises(IncompleteRunError) as failure:
         run(plan((0, 5)))
@@ -337,7 +337,7 @@ def test_a_finished_run_that_is_cleared_keeps_its_counts_whatever_kafka_knows(
     assert context["ti"].pushed == {PROGRESS_KEY: first}
 
 
-def test_what_another_plan_has_completed_does_not_count(run: Any, plan: MakePlan, world: World, context: Any) -> None:
+def test_ranges_completed_by_another_plan_do_not_count(run: Any, plan: MakePlan, world: World, context: Any) -> None:
     context["task_state_store"] = TaskState()
     run(plan((0, 5)))
     world.submitted = 0

@@ -79,5 +79,5 @@ def test_a_start_at_an_interval_without_length_says_what_to_write(end: OffsetLim
         (Wishes(At(NOON_MS), Latest()), {}),
     ],
 )
-def test_what_is_no_start_at_an_interval_without_length_is_taken(wishes: Wishes, run: Any) -> None:
+def test_other_starts_than_an_interval_without_length_are_taken(wishes: Wishes, run: Any) -> None:
     check_interval(wishes, run)

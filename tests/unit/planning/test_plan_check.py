@@ -53,7 +53,7 @@ def test_the_plans_of_a_pipeline_are_its_own(changes: dict[str, Any]) -> None:
     ],
     ids=repr,
 )
-def test_what_is_not_the_pipelines_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_a_plan_of_another_pipeline_is_refused(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(StalePlanError) as refused:
         check_of_pipeline(plan(**changes), PIPELINE)
     assert said in str(refused.value)

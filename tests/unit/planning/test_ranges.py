@@ -61,13 +61,13 @@ def test_nobody_is_starved_by_a_bigger_one(wanted: dict[int, int], total: int) -
 
 @given(wanted=LENGTHS.filter(bool), total=st.integers(1, 10**10))
 @settings(deadline=None, max_examples=200)
-def test_who_gets_less_than_wanted_gets_as_much_as_anybody(wanted: dict[int, int], total: int) -> None:
+def test_no_capped_partition_gets_less_than_another(wanted: dict[int, int], total: int) -> None:
     shares = share_fairly(wanted, total)
     most = max(shares.values())
     assert all(shares[name] == amount or shares[name] >= most - 1 for name, amount in wanted.items())
 
 
-def test_what_a_small_partition_leaves_goes_to_the_others() -> None:
+def test_the_others_share_the_rest_of_a_small_partition() -> None:
     assert share_fairly({0: 10, 1: 1_000, 2: 1_000}, 100) == {0: 10, 1: 45, 2: 45}
 
 

@@ -11,7 +11,7 @@ from airflow_provider_kpipe.running.attempts import begin_attempt
 from tests.kit.plans import plan_of
 
 
-def test_what_ails_the_connection_is_named_before_a_number_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_cluster_is_named_before_a_number_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         _, port = server.getsockname()
     made = Cluster.__init__

@@ -87,7 +87,7 @@ def test_the_first_look_waits_for_nothing(plan: Plan, watch: Watch) -> None:
     assert watch(plan, interval_seconds=3_600) == []
 
 
-def test_what_has_moved_since_the_last_look_is_logged(plan: Plan, watch: Watch) -> None:
+def test_partitions_moved_since_the_last_look_are_logged(plan: Plan, watch: Watch) -> None:
     looks = [looks_at(plan, 0, 1_000, 5), looks_at(plan, 50, 1_000, 5, dead=2), looks_at(plan, 100, 1_300, 5)]
     assert shape(watch(plan, *looks)) == [
         "partition 0:  50 %, 2 dead letters",
@@ -174,14 +174,14 @@ def test_a_table_of_nothing_is_its_head() -> None:
     assert "\n" not in table([], "orders")
 
 
-def test_what_has_moved_is_shown_elsewhere_too(plan: Plan, watch: Watch) -> None:
+def test_moved_partitions_are_shown_elsewhere_too(plan: Plan, watch: Watch) -> None:
     shown: list[list[int]] = []
     looks = [looks_at(plan, *offsets, 5) for offsets in ((0, 1_000), (50, 1_000), (50, 1_000), (100, 1_300))]
     watch(plan, *looks, show=lambda progress: shown.append([each.next_offset for each in progress]))
     assert shown == [[50, 1_000, 5], [100, 1_300, 5]]
 
 
-def test_what_was_looked_up_before_the_end_is_not_shown_behind_it(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_from_before_the_end_is_not_shown_after_it(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Sequence[PartitionProgress]] = []
     asked = threading.Event()
 
@@ -201,7 +201,7 @@ def test_what_was_looked_up_before_the_end_is_not_shown_behind_it(plan: Plan, mo
     assert shown == []
 
 
-def test_where_it_cannot_be_shown_the_log_goes_on(plan: Plan, watch: Watch) -> None:
+def test_the_log_goes_on_if_progress_cannot_be_shown(plan: Plan, watch: Watch) -> None:
     def refuse(progress: Sequence[PartitionProgress]) -> None:
         raise RuntimeError("no API server")
 
@@ -221,7 +221,7 @@ def test_hundreds_of_partitions_are_shown_at_the_end_only(plan: Plan, watch: Wat
 
 
 @pytest.mark.parametrize("taken", ["over", "away"])
-def test_what_another_run_has_read_is_no_rate_of_this_one(plan: Plan, watch: Watch, taken: str) -> None:
+def test_records_of_another_run_are_no_rate_of_this_one(plan: Plan, watch: Watch, taken: str) -> None:
     first, *others = plan.ranges
     rest = [PartitionProgress.not_started(each) for each in others]
     untouched, read = PartitionProgress.not_started(first), PartitionProgress(first, 60, Counts(read=60))

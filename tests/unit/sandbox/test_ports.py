@@ -34,12 +34,12 @@ def test_one_that_is_listened_on_is_not_given(tmp_path: Path, monkeypatch: pytes
     assert free_ports(1) == (first,)
 
 
-def test_where_all_are_for_connections_there_are_some_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_are_found_even_if_all_are_for_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connections_from(1_024, tmp_path, monkeypatch)
     assert len(set(free_ports(3))) == 3
 
 
-def test_where_the_system_does_not_say_they_are_found_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ports_are_found_without_the_range_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_RANGE_OF_CONNECTIONS", tmp_path / "nothing")
     assert all(each < 32_768 for each in free_ports(2))
 

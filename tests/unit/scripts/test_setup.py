@@ -49,7 +49,7 @@ def set_up(machine: Path, venv: Path, **variables: str) -> subprocess.CompletedP
 
 
 @pytest.mark.parametrize("version", [None, 'openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_392"'])
-def test_where_java_is_missing_or_old_it_says_in_one_line_what_to_install(
+def test_one_line_names_the_package_if_java_is_missing_or_old(
     machine: Path, tmp_path: Path, version: str | None
 ) -> None:
     if version:
@@ -62,7 +62,7 @@ def test_where_java_is_missing_or_old_it_says_in_one_line_what_to_install(
 
 
 @pytest.mark.parametrize("installs", [None, "11.0.2"])
-def test_where_java_cannot_be_installed_it_says_in_one_line_what_to_do(
+def test_one_line_has_the_remedy_if_java_cannot_be_installed(
     machine: Path, tmp_path: Path, installs: str | None
 ) -> None:
     be_root(machine, installs)
@@ -84,14 +84,14 @@ def test_a_java_home_that_stays_too_old_is_named(machine: Path, tmp_path: Path) 
     )
 
 
-def test_where_java_is_missing_root_installs_the_default_one_and_goes_on(machine: Path, tmp_path: Path) -> None:
+def test_root_installs_the_default_java_if_it_is_missing(machine: Path, tmp_path: Path) -> None:
     be_root(machine, "21.0.7")
     ended = set_up(machine, tmp_path / "venv")
     said = [line for line in ended.stderr.splitlines() if line.startswith("setup: install")]
     assert said == ["setup: installing default-jre-headless", "setup: installing python3 python3-venv"]
 
 
-def test_where_python_is_too_old_it_says_so(machine: Path, tmp_path: Path) -> None:
+def test_an_old_python_is_refused_with_a_message(machine: Path, tmp_path: Path) -> None:
     program(machine, "java", "echo 'openjdk version \"17.0.15\" 2025-04-15' >&2")
     for name in ("python3", "python3.11", "python3.12"):
         program(machine, name, "exit 1")

@@ -278,7 +278,9 @@ def test_an_address_where_somebody_has_been_is_looked_at_again(sensor: Sensor, a
     assert gate.poke({}).is_done is True
 
 
-def test_where_deferring_is_the_default_it_defers(sensor: Sensor, answer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_defers_if_airflow_defers_by_default(
+    sensor: Sensor, answer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", "true")
     answer.drains = WAITING
     with pytest.raises(TaskDeferred):

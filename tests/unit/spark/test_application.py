@@ -113,6 +113,6 @@ def test_a_package_folder_is_packed_under_its_name(tmp_path: Path) -> None:
     }
 
 
-def test_what_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"py_files names '.*missing\.py', which is not there"):
         ship([str(tmp_path / "missing.py")], tmp_path)

@@ -90,7 +90,7 @@ def test_modules_of_the_task_stay_in_front_of_nobodys_on_yarn(tmp_path: Path) ->
         assert submit_environment({**modules, "SPARK_HOME": "/my/spark"}, master, tmp_path).items() >= modules.items()
 
 
-def test_what_is_set_already_stays(tmp_path: Path) -> None:
+def test_variables_that_are_set_stay(tmp_path: Path) -> None:
     mine = {"PYSPARK_PYTHON": "/my/python", "SPARK_HOME": "/my/spark", "SPARK_LOCAL_IP": "10.0.0.1"}
     mine["SPARK_LAUNCHER_OPTS"] = "-Xint"
     assert submit_environment(mine, "local", tmp_path).items() >= mine.items()

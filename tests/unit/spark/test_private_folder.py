@@ -43,7 +43,7 @@ def test_it_is_for_this_user_only_and_gone_after_the_block() -> None:
     assert not folder.exists()
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_one_and_not_before_it_is_dead(temp_folder: Path) -> None:
+def test_the_next_process_removes_the_folder_of_a_dead_one_only(temp_folder: Path) -> None:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER],
         env={**os.environ, "TMPDIR": str(temp_folder)},
@@ -83,7 +83,9 @@ def test_one_that_is_being_made_is_left_alone_for_a_minute(temp_folder: Path, fi
         assert not being_made.exists()
 
 
-def test_what_is_no_folder_of_this_user_is_left_alone(temp_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_is_no_folder_of_this_user_is_left_alone(
+    temp_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = make(temp_folder / "elsewhere", "lock")
     (temp_folder / "kpipe-run-link").symlink_to(elsewhere)
     (temp_folder / "kpipe-run-file").touch()

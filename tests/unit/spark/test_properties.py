@@ -125,7 +125,7 @@ def test_speculation_is_off() -> None:
 
 
 @pytest.mark.parametrize("name", FORCED)
-def test_what_kpipe_sets_itself_is_refused(name: str) -> None:
+def test_properties_of_kpipe_itself_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"spark_conf sets '{name}', which kpipe sets itself"):
         spark_properties("yarn", {name: "true"})
 

@@ -106,7 +106,7 @@ def test_a_driver_on_the_cluster_is_refused(
         KpipeSubmitHook(conn_id="spark_other", **options)
 
 
-def test_what_a_kubernetes_master_needs_beside_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_the_provider_that_kubernetes_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_OTHER", '{"conn_type": "spark", "host": "k8s://https://host"}')
     monkeypatch.setitem(sys.modules, "airflow.providers.cncf.kubernetes", None)
     with pytest.raises(

@@ -40,7 +40,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[str(arguments) for arguments, _ in WRONG])
-def test_what_no_job_can_be_submitted_with_fails_where_it_is_written(arguments: dict[str, Any], said: str) -> None:
+def test_impossible_options_fail_in_their_declaration(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         KpipeRunOperator(task_id="run", pipeline=PIPELINE, plan={}, **arguments)
     with pytest.raises(ValueError, match=said):
@@ -53,11 +53,11 @@ def test_a_task_group_refuses_them_too() -> None:
 
 
 @pytest.mark.parametrize("name", NOT_SUBMIT_OPTIONS)
-def test_what_kpipe_sets_itself_is_refused_with_what_to_do_instead(name: str) -> None:
+def test_options_of_kpipe_itself_are_refused_with_the_remedy(name: str) -> None:
     with pytest.raises(ValueError, match=f"^submit_options sets '{name}', which kpipe sets itself: "):
         check_submit_options({name: "x"})
 
 
-def test_what_the_hook_takes_is_taken() -> None:
+def test_options_of_the_hook_are_taken() -> None:
     check_submit_options({"executor_memory": "2g", "num_executors": 4, "env_vars": {"A": "1"}, "deploy_mode": "client"})
     check_submit_options({"executor_cores": "2", "verbose": True, "jars": None})

@@ -38,7 +38,7 @@ def test_no_plan_is_refused(pipeline: KafkaPipeline) -> None:
 
 
 @pytest.mark.parametrize("document", [{}, "plan", [], {"schema_version": 9}], ids=repr)
-def test_what_is_no_plan_is_refused(pipeline: KafkaPipeline, document: Any) -> None:
+def test_an_xcom_that_is_not_a_plan_is_refused(pipeline: KafkaPipeline, document: Any) -> None:
     with pytest.raises(DocumentError, match=r"^Plan"):
         read_plan(document, pipeline)
 

@@ -20,7 +20,7 @@ from airflow_provider_kpipe.task_runtime.templates import is_template
     ],
     ids=repr,
 )
-def test_what_airflow_renders_is_a_template(value: Any) -> None:
+def test_a_text_that_airflow_renders_is_a_template(value: Any) -> None:
     assert is_template(value)
 
 

@@ -43,13 +43,13 @@ def test_a_cluster_that_is_silent_is_not_asked_again_and_again(monkeypatch: pyte
     assert tries == 1
 
 
-def test_whoever_is_fenced_draws_again_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fenced_draw_is_repeated_a_limited_number_of_times(monkeypatch: pytest.MonkeyPatch) -> None:
     assert draw(monkeypatch, FENCED, SILENCE, 7, seconds=1.0) == (7, 3)
     failure, tries = draw(monkeypatch, *[FENCED] * (DRAW_TRIES + 1), seconds=1.0)
     assert isinstance(failure, KpipeError)
     assert tries == DRAW_TRIES
 
 
-def test_what_does_not_pass_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_permanent_error_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     failure, tries = draw(monkeypatch, FORBIDDEN, 7, seconds=1.0)
     assert (type(failure), tries) == (KpipeError, 1)

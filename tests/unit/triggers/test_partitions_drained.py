@@ -94,7 +94,7 @@ def test_a_cluster_that_does_not_answer_is_waited_for(run: Run) -> None:
     assert run(KafkaUnavailableError("no answer"), WAITING, KafkaUnavailableError("no answer"), DRAINED) == ([FOUND], 4)
 
 
-def test_what_no_waiting_mends_becomes_an_event(run: Run) -> None:
+def test_an_error_that_waiting_cannot_fix_becomes_an_event(run: Run) -> None:
     error = UnknownTopicError("topic 'orders' is not on the cluster")
     assert run(WAITING, error, DRAINED) == ([{"error": "topic 'orders' is not on the cluster"}], 2)
 

@@ -125,14 +125,14 @@ def test_the_words_of_kafka_streams() -> None:
 
 @every_dialect
 @pytest.mark.parametrize("letter", [LETTER, replace(LETTER, attempt=2, first=FIRST)], ids=["first", "again"])
-def test_what_a_redrive_needs_travels_in_every_dialect(dialect: Dialect, letter: DeadLetter) -> None:
+def test_every_dialect_carries_the_headers_of_a_redrive(dialect: Dialect, letter: DeadLetter) -> None:
     *needed, (_, length) = redrive_headers(letter)
     assert length == str(len(needed) + 1).encode()
     assert set(needed) <= set(dialect.fault_headers(letter))
     assert set(needed) <= set(dialect.envelope_headers(letter))
 
 
-def test_what_a_redrive_needs() -> None:
+def test_a_redrive_needs_source_pipeline_attempt_and_first_fault() -> None:
     assert redrive_headers(LETTER) == [*FOR_A_REDRIVE, ("kpipe-dead-letter-headers", b"6")]
     again = replace(LETTER, attempt=2, first=FIRST)
     assert redrive_headers(again) == [

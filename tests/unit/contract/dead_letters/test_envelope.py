@@ -30,7 +30,7 @@ def test_its_bytes_are_its_document(letter: DeadLetter) -> None:
     assert json.loads(envelope.to_bytes()) == envelope.to_json()
 
 
-def test_what_it_looks_like() -> None:
+def test_an_envelope_has_its_documented_fields() -> None:
     document = json.loads(Envelope.around(LETTER).to_bytes())
     assert document["key"] == "aw=="
     assert document["value"] == "AP8="
@@ -68,7 +68,7 @@ def test_a_document_that_does_not_fit_is_refused(changes: dict[str, Any], said: 
     ("changes", "said"),
     [({"key": "a"}, "Envelope.key"), ({"value": "ü"}, "Envelope.value"), ({"headers": [["a", "?"]]}, "headers['a']")],
 )
-def test_what_is_no_base64_is_named(changes: dict[str, Any], said: str) -> None:
+def test_the_error_names_the_field_that_is_not_base64(changes: dict[str, Any], said: str) -> None:
     document = json.loads(Envelope.around(LETTER).to_bytes())
     with pytest.raises(DocumentError) as refusal:
         Envelope.from_json({**document, **changes}).opened()
@@ -86,5 +86,5 @@ def test_a_name_that_no_header_can_hold_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"\xff", b"[" * 100_000, b"[]"], ids=["empty", "cut", "bytes", "deep", "list"]
 )
-def test_what_is_no_json_object_is_no_envelope(raw: bytes) -> None:
+def test_a_value_that_is_not_a_json_object_is_no_envelope(raw: bytes) -> None:
     assert Envelope.read_bytes(raw) is None

@@ -23,6 +23,6 @@ def test_any_text_that_utf_8_encodes_is_a_name(name: str) -> None:
     ],
     ids=["bytes", "none", "huge", "half a pair", "nul"],
 )
-def test_what_would_arrive_as_something_else_is_none(name: Any, error: type[Exception], said: str) -> None:
+def test_a_name_that_would_arrive_as_another_one_is_refused(name: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         check_header_name(name)

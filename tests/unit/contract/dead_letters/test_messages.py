@@ -65,7 +65,7 @@ def test_an_envelope_keeps_the_key_and_has_the_records_headers_inside_only(diale
 
 @every_format
 @every_dialect
-def test_what_is_dead_again_and_again_does_not_grow(write: Write, dialect: Dialect) -> None:
+def test_a_record_that_dies_repeatedly_does_not_grow(write: Write, dialect: Dialect) -> None:
     sizes = []
     letter = LETTER
     for times in range(1, 6):
@@ -215,7 +215,7 @@ def test_it_stays_in_a_letter_that_others_have_added_to() -> None:
 
 
 @pytest.mark.parametrize("headers", BY_OTHERS.values(), ids=BY_OTHERS)
-def test_what_a_mapper_says_in_the_words_of_others_is_not_the_records_own(headers: list[Header]) -> None:
+def test_headers_that_a_mapper_writes_in_a_dialect_are_not_the_records_own(headers: list[Header]) -> None:
     letter = read_dead_letter(b"k", b"v", [("own", b"1"), *headers, *redrive_headers(LETTER)])
     assert letter
     assert (letter.headers, letter.fault.message) == ((("own", b"1"),), "no schema")
@@ -324,7 +324,7 @@ def test_nothing_that_is_read_raises(key: bytes | None, value: bytes | None, hea
 @every_format
 @every_dialect
 @given(message=strange_messages())
-def test_whatever_comes_is_read_and_becomes_a_letter_that_is_read(
+def test_any_message_becomes_a_letter_that_can_be_read(
     write: Write, dialect: Dialect, message: tuple[bytes | None, bytes | None, list[Header]]
 ) -> None:
     try:
@@ -362,7 +362,7 @@ def test_attempts_are_counted_to_the_largest_and_no_further(write: Write) -> Non
     assert read_dead_letter(*written) == LETTER.after(previous)
 
 
-def test_what_is_told_of_the_first_fault_stays_short_whoever_wrote_it() -> None:
+def test_the_story_of_the_first_fault_stays_short_for_any_writer() -> None:
     large = {"kpipe-source-topic": 249, "kpipe-fault-message": 900_000, "kpipe-fault-occurred-at": 900_000}
     headers = [
         (name, b"x" * large[name] if name in large else raw) for name, raw in DIALECTS["kpipe"].fault_headers(LETTER)

@@ -52,7 +52,7 @@ def test_a_wish_is_read_as_people_write_it(wish: Any, limit: OffsetLimit) -> Non
     ["", "yesterday", "Committed", "2026-13-01T00:00:00", "5", 5, 5.5, True, None, [0, 1], b"latest", ("latest",)],
     ids=repr,
 )
-def test_what_is_no_wish_is_refused_by_name_and_says_what_would_be_one(wish: Any) -> None:
+def test_the_error_names_a_wrong_wish_and_the_right_forms(wish: Any) -> None:
     with pytest.raises(ValueError, match=r"^start .*use 'committed', 'earliest', 'latest', a moment such as"):
         parse_limit(wish, "start")
 

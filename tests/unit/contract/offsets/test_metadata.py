@@ -21,7 +21,7 @@ TEXTS = st.text(max_size=400) | st.text(st.sampled_from('aé漢🙂\ud800\x00"\\
 
 
 @given(text=TEXTS)
-def test_what_is_written_is_utf_8_and_json(text: str) -> None:
+def test_metadata_is_written_as_utf_8_and_json(text: str) -> None:
     assert json.loads(as_text({"a": text}).encode()) == {"a": text.encode(errors="replace").decode()}
 
 

@@ -71,7 +71,7 @@ def test_texts_and_switches_are_what_they_should_be(kind: Any, arguments: dict[s
         kind("orders", **arguments)
 
 
-def test_what_fits_is_left_alone() -> None:
+def test_a_value_of_the_right_kind_is_left_alone() -> None:
     made = pipeline(
         dead_letter=KafkaDeadLetter("dead"), retry=RetryPolicy(3), partitions=PartitionScaling(), group_id="v2"
     )

@@ -151,7 +151,7 @@ def test_a_pipeline_with_a_policy_that_cannot_work_is_refused(arguments: dict[st
     ],
     ids=repr,
 )
-def test_what_happens_to_a_fault(on_fault: Any, dead_letter: Any, action: str) -> None:
+def test_a_pipeline_has_the_action_of_its_policy(on_fault: Any, dead_letter: Any, action: str) -> None:
     assert KafkaPipeline(**PARTS, dead_letter=dead_letter, on_fault=on_fault).fault_action == action
 
 

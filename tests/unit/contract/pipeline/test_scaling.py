@@ -29,12 +29,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "said"), REFUSED, ids=str)
-def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+def test_an_impossible_scaling_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ScalingError, match=said.replace("(", r"\(")):
         PartitionScaling(**options)
 
 
-def test_what_is_chosen_by_default() -> None:
+def test_the_defaults_are_as_documented() -> None:
     scaling = PartitionScaling()
     assert scaling.execution_mode == "preserve_partition_order"
     assert (scaling.max_concurrent_partitions, scaling.max_in_flight_per_partition) == (None, 1)

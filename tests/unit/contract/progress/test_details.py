@@ -69,7 +69,7 @@ def stored(**told: Any) -> StoredProgress:
     return StoredProgress("dag/run/plan", 7, "id", Origin(1), 10, 50, **{"counts": Counts(), **told})
 
 
-def test_what_most_runs_tell_fits_beside_the_offset() -> None:
+def test_the_progress_of_most_runs_fits_beside_the_offset() -> None:
     counts = Counts(100, 90, 10, named={"refunds": 3}, causes=(Cause("ValueError", "orders:parse", 10, 0, 17),))
     fitted = fit(stored(counts=counts, reason="offset 17: no amount"))
     assert fitted.details is None
@@ -94,7 +94,7 @@ def test_a_long_reason_is_cut_to_the_bytes_that_are_left_beside_the_offset(lette
     assert LEAST_METADATA_BYTES - 6 < len(fitted.progress.encode()) <= LEAST_METADATA_BYTES
 
 
-def test_what_does_not_fit_is_found_in_the_details() -> None:
+def test_the_details_hold_the_rest_of_a_large_document() -> None:
     named = {f"{number:02d}{'帳' * 12}": number for number in range(20)}
     causes = tuple(Cause("E" * 80, f"orders:{number}", number + 1, 0, number) for number in range(10))
     counts = Counts(100, 90, 10, named=named, causes=merged(causes))
@@ -160,9 +160,7 @@ def test_counters_that_are_too_many_count_as_one_but_for_those_of_kpipe() -> Non
 
 
 @given(data=st.data(), metadata_bytes=st.integers(LEAST_METADATA_BYTES, METADATA_BYTES))
-def test_whatever_has_to_be_stored_fits_and_where_a_run_stands_is_kept(
-    data: st.DataObject, metadata_bytes: int
-) -> None:
+def test_any_progress_fits_and_keeps_the_position_of_the_run(data: st.DataObject, metadata_bytes: int) -> None:
     made = data.draw(progresses(metadata_bytes))
     fitted = fit(made, metadata_bytes)
 

@@ -46,7 +46,7 @@ def test_a_writer_that_a_newer_run_has_for_another_partition_is_left_to_it() -> 
     assert writers_left_open(PLAN, {0: {1: stored(), 65: stored()}}, {}) == ["kpipe/orders/orders/1"]
 
 
-def test_what_is_being_stored() -> None:
+def test_an_ended_worker_may_have_left_the_store_of_its_lease_open() -> None:
     """A worker that has ended over its lease: what was stored before it says nothing of it."""
     held = {0: {1: stored(offset=40), 66: stored(number=8)}, 1: {}}
     assert writers_left_open(PLAN, held, {0: [1, 2], 1: [1]}) == ["kpipe/orders/orders/1", "kpipe/orders/orders/1/1"]

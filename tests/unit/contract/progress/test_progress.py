@@ -107,7 +107,7 @@ def test_an_empty_range_is_complete_from_the_start() -> None:
     assert (progress.state, progress.fraction) == ("complete", 1.0)
 
 
-def test_what_pieces_have_done_beyond_a_gap_is_part_of_what_is_done() -> None:
+def test_completed_pieces_beyond_a_gap_count_as_done() -> None:
     progress = PartitionProgress(RANGE, 110, Counts(), beyond=((130, 150), (160, 180)))
     assert (progress.offsets_completed, progress.fraction) == (50, 0.5)
 
@@ -119,7 +119,7 @@ def test_no_more_than_all_of_a_range_is_ever_done() -> None:
     assert PartitionProgress(RANGE, 110, Counts(), beyond=((150, 160), (700, 900))).fraction == 0.2
 
 
-def test_what_was_inherited_is_part_of_all_that_was_counted() -> None:
+def test_inherited_counts_are_part_of_the_total() -> None:
     progress = PartitionProgress(RANGE, 150, Counts(read=50, written=49), inherited=Counts(read=7, written=1))
     assert progress.all_counts == Counts(read=57, written=50)
 

@@ -43,7 +43,7 @@ def test_never_back_nor_to_where_it_stands(committed: int) -> None:
     assert target_of(PLAN, come(70), facts(committed)) is None
 
 
-def test_what_pieces_have_done_above_a_group_that_stays_is_told_once() -> None:
+def test_completed_pieces_above_a_group_that_stays_are_reported_once() -> None:
     beyond = ((80, 90),)
     target = target_of(PLAN, come(40, beyond=beyond), facts(40))
     assert target is not None
@@ -52,7 +52,7 @@ def test_what_pieces_have_done_above_a_group_that_stays_is_told_once() -> None:
     assert target_of(PLAN, come(40, beyond=beyond), facts(41)) is None
 
 
-def test_what_a_newer_run_has_is_left_to_that_one() -> None:
+def test_a_checkpoint_leaves_the_partitions_of_a_newer_run_alone() -> None:
     assert target_of(PLAN, come(70, ended="revoked", reason="run newer took it over"), facts(40)) is None
 
 
@@ -108,7 +108,7 @@ def test_a_backfill_takes_the_group_forwards_only(committed: int, target: int | 
     assert (found.offset if found else None) == target
 
 
-def test_what_was_done_beyond_the_window_of_a_backfill_stays_done() -> None:
+def test_work_beyond_the_window_of_a_backfill_stays_done() -> None:
     found = target_of(BACKFILL, come(70), facts(60, beyond=((70, 80), (85, 90))))
     assert found is not None
     assert (found.offset, found.mark.beyond) == (80, ((85, 90),))
@@ -120,7 +120,7 @@ def test_nor_does_a_run_forget_what_a_backfill_has_done_beyond_it_since_its_plan
     assert (found.offset, found.mark.beyond) == (100, ((110, 120),))
 
 
-def test_what_would_not_fit_beside_the_offset_is_read_again() -> None:
+def test_spans_that_do_not_fit_beside_the_offset_are_read_again() -> None:
     many = tuple((each, each + 1) for each in range(100, 2_100, 10))
     found = target_of(PLAN, come(70), facts(60, beyond=many))
     assert found is not None
@@ -128,7 +128,7 @@ def test_what_would_not_fit_beside_the_offset_is_read_again() -> None:
     assert len(as_text(found.mark.to_json()).encode()) <= PLAN.metadata_bytes
 
 
-def test_a_run_in_a_topic_that_was_made_anew_takes_the_group_to_where_it_has_come() -> None:
+def test_a_run_in_a_re_created_topic_takes_the_group_to_its_own_position() -> None:
     """Also where that lies below the offset that the group holds of the one before."""
     planned = replace(RANGE, start=0, end=30, committed=None, origin=Origin(1), group_origin=Origin(1))
     found = target_of(replace(PLAN, topic_id="another"), come(30, planned), Facts("another", facts(40).committed))

@@ -55,7 +55,7 @@ def test_but_not_from_one_of_a_time_before_a_reset() -> None:
 
 
 @pytest.mark.parametrize(("offset", "goes_on_at"), [(40, 40), (70, 70), (500, 100)])
-def test_where_nothing_is_stored_any_more_the_group_says_what_is_done(offset: int, goes_on_at: int) -> None:
+def test_the_group_decides_if_the_stored_progress_is_gone(offset: int, goes_on_at: int) -> None:
     for found in (take_on(RANGE, PLAN, LEASE, None, marked(offset)), progress_of(RANGE, PLAN, None, marked(offset))):
         assert (found.next_offset, found.started) == (goes_on_at, False)
     assert take_on(RANGE, PLAN, LEASE, None).next_offset == 40

@@ -36,7 +36,7 @@ def test_a_group_stands_where_a_checkpoint_has_left_it_with_what_lies_beyond() -
     assert (found.next_offset, found.done, found.origin, found.follows) == (40, ((50, 60),), ORIGIN, None)
 
 
-def test_what_a_run_has_stored_counts_although_its_checkpoint_never_came() -> None:
+def test_stored_progress_counts_without_a_checkpoint() -> None:
     found = standing_of(Facts(TOPIC, marked(40), stored=stored(70)))
     assert (found.next_offset, found.follows, found.ignores) == (70, "run-1", None)
 
@@ -68,7 +68,7 @@ def test_above_the_offset_of_the_group_pieces_may_have_gone_on_under_a_later_lea
     assert (found.next_offset, found.highest_completed, found.leader_epoch) == (40, 99, 7)
 
 
-def test_what_was_stored_before_a_reset_counts_no_more() -> None:
+def test_progress_from_before_a_reset_no_longer_counts() -> None:
     """Somebody leaves no mark, also where the offset stays the same."""
     facts = Facts(TOPIC, Held(40), published=marked(40), stored=stored(70))
     found = standing_of(facts)

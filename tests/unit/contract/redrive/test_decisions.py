@@ -50,7 +50,7 @@ def test_asked_again_it_says_the_same() -> None:
     assert asked(decisions, (0, 1), (0, 2)) == asked(decisions, (0, 1), (0, 2)) == ["redriven", "duplicate"]
 
 
-def test_what_an_earlier_redrive_put_back_is_known_wherever_its_letter_lies() -> None:
+def test_a_letter_of_an_earlier_redrive_is_known_in_any_partition() -> None:
     decisions = Decisions(ALL, with_entry(Place(2, 50), SourceRecord.of(LETTER)))
     assert asked(decisions, (0, 1), (2, 50), (2, 51)) == ["duplicate", "already_redriven", "duplicate"]
 
@@ -97,7 +97,7 @@ def test_a_rival_that_stays_where_it_is_is_none() -> None:
 
 
 @given(message=strange_messages(), how=st.sampled_from(HOWS), written_at=st.integers(-1, 2**63 - 1))
-def test_whatever_a_letter_says_it_is_decided_about_and_its_entry_is_found_again(
+def test_any_letter_gets_a_decision_and_its_entry_is_found_again(
     message: tuple[Any, Any, list[Any]], how: dict[str, Any], written_at: int
 ) -> None:
     try:

@@ -46,7 +46,7 @@ def test_the_records_of_all_letters_are_known_wherever_they_lie() -> None:
     assert [offset for offset in range(10, 20) if Place(0, offset) in redriven] == [12, 13]
 
 
-def test_entries_of_a_topic_that_was_made_anew_and_strange_ones_mean_nothing() -> None:
+def test_entries_of_a_re_created_topic_and_strange_ones_mean_nothing() -> None:
     redriven = Redriven("id", [RANGE])
     for key in (None, b"", b"id/", b"id/x", b"id/-12", b"other/12", b"id/1\xb2", b"id/12/13", b"id/" + b"9" * 5_000):
         redriven.note(0, key, entry())

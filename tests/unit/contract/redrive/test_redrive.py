@@ -66,7 +66,7 @@ SELECTIONS: list[tuple[dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("chosen", "covered"), SELECTIONS, ids=[repr(chosen) for chosen, _ in SELECTIONS])
-def test_what_a_selection_covers(chosen: dict[str, Any], covered: bool) -> None:
+def test_a_selection_covers_the_letters_of_its_fields(chosen: dict[str, Any], covered: bool) -> None:
     assert Selection(**chosen).covers(LETTER, WRITTEN_AT) is covered
 
 
@@ -106,7 +106,7 @@ DECISIONS: list[tuple[Any, dict[str, Any], bool, str]] = [
 
 
 @pytest.mark.parametrize(("letter", "how", "done", "outcome"), DECISIONS, ids=range(len(DECISIONS)))
-def test_what_becomes_of_a_letter(letter: Any, how: dict[str, Any], done: bool, outcome: str) -> None:
+def test_a_letter_has_the_outcome_of_its_redrive(letter: Any, how: dict[str, Any], done: bool, outcome: str) -> None:
     assert replace(ALL, **how).outcome_of(letter, WRITTEN_AT, done) == outcome
 
 
@@ -174,7 +174,7 @@ REFUSED: list[tuple[KafkaPipeline, str, str | None, str]] = [
 
 
 @pytest.mark.parametrize(("pipeline", "target", "parking", "said"), REFUSED, ids=[said for *_, said in REFUSED])
-def test_what_cannot_work_is_refused(pipeline: KafkaPipeline, target: str, parking: str | None, said: str) -> None:
+def test_an_impossible_redrive_is_refused(pipeline: KafkaPipeline, target: str, parking: str | None, said: str) -> None:
     with pytest.raises(RedriveError, match=said):
         check_redrive(pipeline, target, parking)
 

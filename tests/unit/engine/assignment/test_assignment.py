@@ -88,9 +88,7 @@ def test_the_partitions_that_have_to_stop_do(assignment: Assignment, events: Emi
 
 
 @pytest.mark.parametrize(("drains", "emitted"), [(True, [("draining", 0)]), (False, [])])
-def test_what_is_not_handled_to_its_end_is_yielded(
-    events: Emitted, drains: bool, emitted: list[tuple[str, int]]
-) -> None:
+def test_an_unfinished_range_yields(events: Emitted, drains: bool, emitted: list[tuple[str, int]]) -> None:
     assignment = Assignment([RangeState(PartitionRange(each, 0, 10, None)) for each in range(2)], events, drains=drains)
     assignment[1].advance(10)
     assignment.yield_all("the task was stopped")
@@ -98,7 +96,7 @@ def test_what_is_not_handled_to_its_end_is_yielded(
     assert events.all == emitted
 
 
-def test_what_is_stored_is_emitted_with_the_end_that_is_stored_with_it(assignment: Assignment, events: Emitted) -> None:
+def test_a_stored_range_is_emitted_with_its_end(assignment: Assignment, events: Emitted) -> None:
     assignment.claim()
     events.all.clear()
     first, second, third = assignment
@@ -118,7 +116,7 @@ def test_what_is_stored_is_emitted_with_the_end_that_is_stored_with_it(assignmen
     assert assignment.needing_store == []
 
 
-def test_what_is_not_ours_after_a_look_is_emitted(assignment: Assignment, events: Emitted) -> None:
+def test_lost_ranges_are_emitted_after_a_look(assignment: Assignment, events: Emitted) -> None:
     assignment[0].leave("it cannot be read")
     assignment[1].resume(PartitionProgress.revoked(assignment[1].range, "newer"))
     assignment.emit_lost(assignment)

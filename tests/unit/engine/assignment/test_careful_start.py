@@ -15,7 +15,7 @@ def states() -> list[RangeState]:
     return [RangeState(PartitionRange(partition, 0, 5_000, None)) for partition in (1, 2)]
 
 
-def test_where_nobody_is_suspected_chunks_have_their_size(states: list[RangeState]) -> None:
+def test_chunks_have_their_size_without_a_suspect(states: list[RangeState]) -> None:
     caution = CarefulStart(Precautions(), MOST)
     assert caution.states(states) == ()
     assert caution.records(states) == MOST
@@ -41,7 +41,7 @@ def test_no_chunk_is_larger_than_the_pipeline_allows(states: list[RangeState]) -
     assert CarefulStart(Precautions(True, Suspicion(2, None, 4_000, 15_000)), MOST).records([states[1]]) == MOST
 
 
-def test_what_is_stored_is_suspected_no_further(states: list[RangeState]) -> None:
+def test_stored_records_are_no_longer_suspect(states: list[RangeState]) -> None:
     """Everything since then is, where the suspicion has no beginning."""
     caution = CarefulStart(Precautions(True, Suspicion(2, None, 400, 5)), MOST)
     assert caution.records(caution.states(states)) == 5
@@ -89,7 +89,7 @@ def test_a_worker_that_has_just_followed_a_dead_one_is_never_at_ease(states: lis
     assert caution.is_at_ease
 
 
-def test_what_is_suspected_for_another_reason_than_a_death_may_be_fetched_ahead() -> None:
+def test_a_suspect_without_a_death_may_be_fetched_ahead() -> None:
     caution = CarefulStart(Precautions(), MOST)
     caution.suspect(Suspicion(2, 300, 400, 1))
     assert not caution.is_alone

@@ -60,7 +60,7 @@ def say_why(worker: Worker) -> Assignment:
     return assignment
 
 
-def test_where_all_is_settled_nothing_is_said() -> None:
+def test_a_settled_worker_leaves_no_last_words() -> None:
     assignment = say_why(Worker())
     assignment[1].mark_stored()
     LastWords(str, lambda *_: pytest.fail("nothing is left to store")).say(assignment, PartitionHaltedError("late"))

@@ -65,7 +65,7 @@ def test_progress_lies_beside_the_handled_offset_and_comes_back_as_it_was(groups
     assert found.progress.is_of(PLAN.run_key, PLAN.number)
 
 
-def test_what_does_not_fit_there_becomes_details(groups: Any) -> None:
+def test_an_entry_that_is_too_large_becomes_details(groups: Any) -> None:
     state = handled(15)
     state.counts.named = {f"counter {at:03}": at for at in range(300)}
     ((entry,), (details,)) = store(groups).entries([state])

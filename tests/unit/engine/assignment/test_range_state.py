@@ -45,7 +45,7 @@ def test_at_first_all_is_ahead(state: RangeState) -> None:
     assert state.progress == progress(10)
 
 
-def test_what_is_handled_is_news_until_it_is_stored(state: RangeState) -> None:
+def test_handled_records_are_news_until_they_are_stored(state: RangeState) -> None:
     state.advance(40)
     assert (state.handled, state.stored, state.needs_store) == (40, 10, True)
     assert state.progress.next_offset == 10
@@ -78,7 +78,7 @@ def test_a_stop_that_names_no_offset_leaves_what_is_handled(state: RangeState) -
 @pytest.mark.parametrize(
     ("stop", "stops_run"), [(PartitionHaltedError("why"), False), (PipelineHaltedError("why"), True)], ids=repr
 )
-def test_whether_the_run_is_to_stop_is_stored(state: RangeState, stop: PartitionHaltedError, stops_run: bool) -> None:
+def test_a_range_stores_the_stop_of_its_run(state: RangeState, stop: PartitionHaltedError, stops_run: bool) -> None:
     state.stop(stop)
     assert (stored(state).reason, stored(state).ended, stored(state).stops_run) == ("why", "stopped", stops_run)
 
@@ -90,7 +90,7 @@ def test_an_end_without_an_offset_is_news_too(state: RangeState) -> None:
     assert (state.needs_store, state.is_settled) == (False, True)
 
 
-def test_what_is_not_stored_is_forgotten(state: RangeState) -> None:
+def test_a_failed_chunk_forgets_unstored_changes(state: RangeState) -> None:
     state.resume(progress(20, seconds=1.5, done=((50, 60),)))
     state.advance(40)
     state.counts.read += 20
@@ -117,12 +117,12 @@ def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) 
 
 
 @pytest.mark.parametrize("ended", ["stopped", "yielded"])
-def test_what_ended_in_an_earlier_attempt_is_tried_again(state: RangeState, ended: Ending) -> None:
+def test_a_range_that_ended_in_an_earlier_attempt_is_tried_again(state: RangeState, ended: Ending) -> None:
     state.resume(progress(20, reason="why", ended=ended))
     assert (state.ended, state.reason, state.works) == (None, None, True)
 
 
-def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(state: RangeState) -> None:
+def test_a_revoked_range_is_over_and_stores_nothing(state: RangeState) -> None:
     state.resume(PartitionProgress.revoked(PLANNED, "newer"))
     state.advance(40)
     assert (state.is_revoked, state.works, state.needs_store, state.is_settled) == (True, False, False, True)
@@ -176,7 +176,7 @@ def test_it_is_suspect_until_what_the_failed_chunk_had_read_is_behind(state: Ran
     assert not state.is_suspect
 
 
-def test_what_has_ended_is_not_suspect(state: RangeState) -> None:
+def test_an_ended_range_is_not_suspect(state: RangeState) -> None:
     state.advance(40)
     state.suspect()
     state.resume(PartitionProgress.revoked(PLANNED, "newer"))
@@ -199,7 +199,7 @@ def test_an_end_that_is_found_before_it_is_claimed_does_not_claim_it() -> None:
     assert waiting.phase is Phase.WAITING
 
 
-def test_what_is_left_to_others_may_be_found_to_be_ours_by_a_further_look() -> None:
+def test_a_further_look_may_give_a_range_back_to_us() -> None:
     waiting = RangeState(PLANNED)
     waiting.leave("it cannot be read")
     assert (waiting.is_ours, waiting.is_settled, waiting.ended) == (False, True, "stopped")

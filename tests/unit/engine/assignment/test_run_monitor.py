@@ -92,7 +92,7 @@ def test_a_flood_is_noticed_in_the_midst_of_a_chunk() -> None:
     assert world.own.dead_lettered == 1_999
 
 
-def test_what_passes_elsewhere_makes_up_for_a_partition_that_is_all_poison() -> None:
+def test_other_partitions_make_up_for_one_that_is_all_poison() -> None:
     world = World(HALF)
     world.watch.look()
     world.others.stored = {1: Counts(read=10_000, written=10_000)}
@@ -132,7 +132,7 @@ def test_a_share_that_others_exceed_too_counts_from_their_records_on() -> None:
         world.watch.check()
 
 
-def test_what_is_skipped_is_no_dead_letter_and_yet_a_fault() -> None:
+def test_a_skipped_record_is_a_fault_without_a_dead_letter() -> None:
     skips = World(DeadLetterBudget(max_dead_letters=0))
     skips.watch.look()
     skips.fault(500, as_dead_letter=False)
@@ -154,7 +154,7 @@ def test_one_dead_letter_above_the_limit_is_refused_at_once(elsewhere: int) -> N
         world.fault(1)
 
 
-def test_a_chunk_that_is_redone_is_counted_anew() -> None:
+def test_a_chunk_that_is_redone_is_counted_again() -> None:
     world = World(DeadLetterBudget(max_dead_letters=3))
     for _ in range(5):
         world.watch.look()

@@ -101,7 +101,7 @@ def test_a_record_that_was_alone_and_took_longer_than_its_transaction_is_at_faul
     assert position.at is None
 
 
-def test_what_is_slow_in_one_chunk_is_not_suspect_in_the_next(
+def test_a_slow_record_of_one_chunk_is_not_suspect_in_the_next(
     suspects: Suspects, states: list[RangeState], handle: Handle
 ) -> None:
     suspects.begin(states)

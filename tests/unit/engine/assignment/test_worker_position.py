@@ -70,7 +70,7 @@ def test_as_many_calls_as_there_can_be_at_once_have_room() -> None:
     assert len({position.begin_call() for _ in range(MOST_IN_FLIGHT)}) == MOST_IN_FLIGHT
 
 
-def test_what_another_process_has_written_is_there_when_it_is_gone() -> None:
+def test_the_position_of_a_dead_process_remains() -> None:
     position = WorkerPosition()
     before = position.stored_at
     child = os.fork()

@@ -46,7 +46,7 @@ def test_a_batch_has_the_columns_of_its_records(user: Any, message: MakeMessage)
     ]
 
 
-def test_what_is_not_touched_is_as_it_was_read(user: Any, message: MakeMessage) -> None:
+def test_an_untouched_column_stays_as_it_was_read(user: Any, message: MakeMessage) -> None:
     user.same = passing(lambda batch: batch)
     strange = [("a", b"1"), ("a", None), ("b", b"\xff")]
     given = [message(10, b"\x00\xff", key=None, headers=strange), message(11, None, headers=None), message(12, b"")]
@@ -121,7 +121,7 @@ def test_all_rows_may_be_filtered(user: Any, messages: MakeMessages) -> None:
         ),
     ],
 )
-def test_what_no_batch_segment_does_is_a_fault_of_the_whole_batch(
+def test_a_wrong_return_value_is_a_fault_of_the_whole_batch(
     user: Any, messages: MakeMessages, change: Any, said: str
 ) -> None:
     calls: list[int] = []

@@ -96,7 +96,7 @@ def test_user_code_that_would_end_the_process_faults_its_row(error: BaseExceptio
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
-def test_what_is_no_rows_error_is_not_held_back(error: type[BaseException]) -> None:
+def test_an_error_that_no_row_causes_is_raised_at_once(error: type[BaseException]) -> None:
     def fails(start: int, stop: int) -> None:
         raise error
 

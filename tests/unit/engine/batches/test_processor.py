@@ -275,7 +275,7 @@ def test_a_record_that_fails_is_a_dead_letter_with_its_segment_and_cause(
     assert counts == Counts(read=3, written=2, dead_lettered=1)
 
 
-def test_what_lies_before_a_record_that_stops_the_partition_is_written_and_counted_and_no_more(
+def test_only_records_before_a_stop_are_written_and_counted(
     processor: BatchProcessor, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
 ) -> None:
     chain.fails, letters.stops = {b"bad": 1}, {2}
@@ -315,7 +315,7 @@ def test_a_record_that_is_not_due_yet_ends_the_chunk_in_front_of_it(
     assert chain.calls == [[b"a", b"shy", b"b"], [b"shy"]]
 
 
-def test_what_is_read_beside_records_that_have_passed_is_called_for_alone(
+def test_new_records_are_called_for_without_those_that_have_passed(
     make: Any, producer: Any, letters: FakeLetters, chain: FakeChain, batch: MakeBatch
 ) -> None:
     chain.fails = {b"shy": 1}

@@ -82,7 +82,7 @@ def test_a_chain_is_known_by_its_batch_segments(user: Any) -> None:
     assert has_batches([user.record, user.batch])
 
 
-def test_where_there_is_no_arrow_it_is_said_what_to_install(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_the_package_if_arrow_is_missing(user: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     user.batch = appending(b"1")
     monkeypatch.setitem(sys.modules, "kpipe_engine.batches.arrow_segment", None)
     with pytest.raises(PartitionHaltedError, match=r"'user_batches:batch' takes Arrow batches, .*: install it there"):
@@ -90,7 +90,9 @@ def test_where_there_is_no_arrow_it_is_said_what_to_install(user: Any, monkeypat
 
 
 @pytest.mark.parametrize("kind", ["records", "batches"])
-def test_what_is_down_is_asked_once_and_fails_all_behind_it(user: Any, messages: MakeMessages, kind: str) -> None:
+def test_a_dependency_that_is_down_is_asked_once_and_fails_all_behind_it(
+    user: Any, messages: MakeMessages, kind: str
+) -> None:
     asked: list[Any] = []
 
     def ask(given: Any) -> Any:

@@ -86,9 +86,7 @@ def test_the_record_in_an_envelope_of_another_pipeline_goes_on_whole(message: Ma
     assert (letter.source.offset, letter.attempt, letter.first) == (5, 1, None)
 
 
-def test_what_letters_of_one_cause_have_in_common_is_made_once(
-    message: MakeMessage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_common_headers_of_one_cause_are_made_once(message: MakeMessage, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[DeadLetter] = []
     own = Dialect.pattern
 

@@ -56,9 +56,7 @@ class BlindWatch(NoMonitor):
 
 
 @pytest.mark.parametrize("action", ["skip", "dead_letter"])
-def test_where_nobody_knows_whether_it_may_fault_the_partition_stops_in_front_of_the_record(
-    message: Any, action: str
-) -> None:
+def test_a_partition_with_an_unknown_budget_stops_in_front_of_the_record(message: Any, action: str) -> None:
     counts = Counts()
     policy = FaultHandler(lambda fault, message: action, Letters(), BlindWatch())
     with pytest.raises(PartitionHaltedError, match=r"^what the run has counted is not known$") as stop:

@@ -54,7 +54,7 @@ def test_without_seconds_there_is_no_limit_and_no_call_more(position: WorkerPosi
 
 
 @pytest.mark.parametrize(("segment_timeout", "seconds"), [(0.05, "0.3 s"), (0.4, "0.4 s")])
-def test_what_is_done_beside_records_has_the_grace_of_the_job_at_least(
+def test_steps_beside_records_have_at_least_the_grace_of_the_job(
     position: WorkerPosition, segment_timeout: float, seconds: str
 ) -> None:
     limit = choose_limit(job(segment_timeout, grace_seconds=0.3), position)
@@ -148,7 +148,7 @@ def test_in_another_thread_the_whereabouts_say_how_long_a_call_has_been_at_it(po
     assert position.longest_call == 0
 
 
-def test_what_is_awaited_is_cancelled(position: WorkerPosition) -> None:
+def test_an_awaited_call_is_cancelled(position: WorkerPosition) -> None:
     limited = TimeLimit(0.05, 60, position).around(awaits)
     assert inspect.iscoroutinefunction(limited)
     assert asyncio.run(limited(0)) == "done"

@@ -71,7 +71,7 @@ def test_it_may_leave_everything_out() -> None:
     assert written == (None, None, redrive_headers(LETTER))
 
 
-def test_what_it_wrote_is_known_as_a_dead_letter() -> None:
+def test_a_mapped_message_is_known_as_a_dead_letter() -> None:
     written = Mapper(f"{__name__}:bare")(LETTER)
     letter = read_dead_letter(*written)
     assert letter

@@ -101,7 +101,7 @@ def test_records_are_tried_apart(clock: Clock) -> None:
     assert retries.fault_or_wait(1, error(ValueError()), Counts(), math.inf).attempts == 2
 
 
-def test_where_no_record_is_at_fault_the_partition_stops_after_its_tries(clock: Clock) -> None:
+def test_a_partition_stops_after_its_tries_if_no_record_is_at_fault(clock: Clock) -> None:
     retries = Retries(RetryPolicy.fixed(2, 0.5), StopSignal())
     down = error(StopPartitionError("the registry is down"))
     assert retries.fault_or_wait(5, down, Counts(), math.inf) is None

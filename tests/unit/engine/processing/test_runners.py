@@ -17,7 +17,7 @@ from kpipe_engine.processing.runners import ConcurrentContext, EventLoopRunner, 
 from kpipe_engine.stop_signal import StopSignal
 
 
-def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
+def test_awaited_segments_are_woken_by_an_order(
     monkeypatch: pytest.MonkeyPatch, message: Callable[..., SourceMessage]
 ) -> None:
     stop_signal = StopSignal()

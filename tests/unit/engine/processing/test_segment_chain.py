@@ -133,7 +133,7 @@ def test_nothing_is_imported_before_there_is_a_record(user: Any) -> None:
     assert user.calls == []
 
 
-def test_what_is_filtered_goes_no_further(user: Any, record: Record) -> None:
+def test_a_filtered_record_reaches_no_further_segment(user: Any, record: Record) -> None:
     user.drop = lambda record: None
     user.after = lambda record: user.calls.append("after")
     assert list(opened("drop", "after").process(record)) == []
@@ -183,7 +183,7 @@ def test_a_subclass_of_record_is_a_record(user: Any, record: Record, message: Ma
     ],
     ids=repr,
 )
-def test_what_is_no_record_is_a_fault_of_the_segment_that_returned_it(
+def test_a_value_that_is_not_a_record_is_a_fault_of_its_segment(
     user: Any, record: Record, returned: Any, kind: str
 ) -> None:
     user.fine = lambda record: record
@@ -265,7 +265,7 @@ def test_a_module_that_raises_stops_the_partition_and_its_error_is_shown(
         segments.open()
 
 
-def test_what_is_no_segment_stops_the_partition(user: Any) -> None:
+def test_an_object_that_is_not_a_segment_stops_the_partition(user: Any) -> None:
     user.number = 5
     user.Empty = type("Empty", (), {})
     with pytest.raises(PartitionHaltedError, match="'user_segments:number' is a int, not a function or a class"):
@@ -282,7 +282,7 @@ def unspeakable(*_: Any) -> None:
     raise UnspeakableError
 
 
-def test_whatever_opening_and_closing_raise_ends_no_worker(user: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_error_of_open_and_close_ends_the_worker(user: Any, caplog: pytest.LogCaptureFixture) -> None:
     step(user, "One", close=unspeakable)
     step(user, "Two", open=unspeakable)
     segments = chain("One", "Two")
@@ -366,7 +366,7 @@ def test_an_object_of_the_module_that_was_not_opened_here_is_not_closed_here(use
     assert user.calls == []
 
 
-def test_a_chunk_that_comes_to_nothing_takes_its_counts_with_it() -> None:
+def test_a_failed_chunk_takes_its_counts_with_it() -> None:
     context = context_of()
     chain = SegmentChain([], context)
     stored = Counts(named={"refunds": 2})

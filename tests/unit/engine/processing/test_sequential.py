@@ -195,7 +195,7 @@ def test_a_record_that_stops_the_partition_is_not_counted_for_it_is_read_again(
     assert counts == Counts(read=1, written=1)
 
 
-def test_what_is_left_when_the_time_is_up_is_not_handled(
+def test_records_left_after_the_time_are_not_handled(
     processor: RecordProcessor, destination: Any, batch: MakeBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = itertools.count(1)

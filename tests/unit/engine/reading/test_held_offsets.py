@@ -74,7 +74,7 @@ def test_a_coordinator_that_never_settles_is_asked_no_longer_than_its_time() -> 
 
 # Of 4.01 + 60 - 4.01, floating point makes a little more than 60.
 @pytest.mark.parametrize("now", [0.0, 4.01])
-def test_where_records_may_come_beside_it_is_asked_once(now: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_may_receive_records_asks_once(now: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by a clock that stands still: a record that was listened to must be read again."""
     monkeypatch.setattr("kpipe_engine.reading.held_offsets.time", SimpleNamespace(monotonic=lambda: now))
     searching = Searching(assigned=True, told=None)

@@ -84,7 +84,7 @@ def test_as_little_is_fetched_as_is_asked_for_and_for_one_record_one_batch(
     assert found["queued.min.messages"] == 1
 
 
-def test_where_nothing_comes_the_worker_gets_to_look_around(
+def test_a_fetch_without_records_lets_the_worker_look_around(
     clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = iter([0.0, 1.0, FETCH_SECONDS])
@@ -94,7 +94,7 @@ def test_where_nothing_comes_the_worker_gets_to_look_around(
     assert clients[0].is_closed
 
 
-def test_where_the_fetch_fails_the_client_is_closed_too(clients: list[Client], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fetch_closes_its_client_too(clients: list[Client], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(client: Client, topic: str, timeout: float) -> None:
         raise ValueError(topic)
 

@@ -60,7 +60,7 @@ def test_the_planned_one_passes_also_where_a_broker_hears_of_it_late(clock: list
     assert 0 < clock[0] < GONE_SECONDS
 
 
-def test_one_that_is_made_anew_or_gone_stops_the_partition(clock: list[float]) -> None:
+def test_a_re_created_or_deleted_topic_stops_the_partition(clock: list[float]) -> None:
     with pytest.raises(PartitionHaltedError, match=r"re-created while it was read \(its id was abc, now it is another"):
         check("another")
     with pytest.raises(PartitionHaltedError, match="topic 'orders' was deleted while it was read"):

@@ -89,7 +89,7 @@ def test_the_record_at_the_end_is_not_of_the_range(open_source: Any) -> None:
     assert (source.finished, source.next_offset) == (True, 20)
 
 
-def test_what_is_given_back_is_read_again_first(open_source: Any) -> None:
+def test_unread_messages_come_first_again(open_source: Any) -> None:
     source, _ = open_source(range(10, 15))
     source.start_at(RANGE, 10)
     messages = source.read(5)
@@ -99,7 +99,7 @@ def test_what_is_given_back_is_read_again_first(open_source: Any) -> None:
     assert source.next_offset == 15
 
 
-def test_what_is_done_already_is_passed_over(open_source: Any) -> None:
+def test_the_reader_skips_completed_spans(open_source: Any) -> None:
     source, log = open_source(range(10, 20))
     source.start_at(RANGE, 10, [(10, 13), (15, 17)])
     assert (log.assigned, source.next_offset) == ([13], 13)
@@ -118,7 +118,7 @@ def test_a_broker_that_says_nothing_is_not_waited_for_for_ever(open_source: Any,
         source.read(10)
 
 
-def test_what_is_heard_starts_the_clock_again(open_source: Any, clock: list[float]) -> None:
+def test_each_message_restarts_the_clock(open_source: Any, clock: list[float]) -> None:
     source, log = open_source([10])
     source.start_at(RANGE, 10)
     clock[0] += STALL_SECONDS
@@ -141,7 +141,7 @@ def test_records_that_have_left_the_topic_stop_the_partition(open_source: Any, m
         source.read(10)
 
 
-def test_what_was_read_before_they_left_comes_first(open_source: Any, message: MakeMessage) -> None:
+def test_records_read_before_a_loss_come_first(open_source: Any, message: MakeMessage) -> None:
     """Nobody can read it again."""
     source, log = open_source(range(10, 13))
     log.first, log.beside = 15, [out_of_range(message)]
@@ -167,7 +167,7 @@ def test_or_are_passed_over_and_counted_as_far_as_the_range_goes(
     assert source.finished is (goes_on_at == RANGE.end)
 
 
-def test_where_nothing_is_fetched_ahead_each_read_has_a_client_of_its_own(
+def test_each_read_without_prefetch_has_a_client_of_its_own(
     open_source: Any, message: MakeMessage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetched: list[tuple[int, int]] = []

@@ -169,7 +169,7 @@ def test_the_redrives_own_counters_are_none_of_the_segments(
     assert counts.named == {"refunds": 2, "kpipe:redriven": 8}
 
 
-def test_what_the_pipeline_has_no_time_for_is_not_done(
+def test_letters_without_time_left_are_not_handled(
     processor: RedriveProcessor, inner: Inner, ledger: Ledger, batch: MakeBatch
 ) -> None:
     inner.most = 1

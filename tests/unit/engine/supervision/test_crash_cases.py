@@ -66,7 +66,7 @@ def test_a_limit_that_is_exceeded_over_a_record_by_itself_has_no_other_cause(cas
     assert list(case.precautions.culprits[1]) == [4]
 
 
-def test_what_hangs_beside_records_is_not_tried_again(case: Case) -> None:
+def test_a_hang_beside_records_is_not_tried_again(case: Case) -> None:
     said = case.note_hang(Death("timeout", "was ended, as open() of segment 'a:b' had not come to its end within 60 s"))
     reason = (
         "the worker was ended, as open() of segment 'a:b' had not come to its end within 60 s; fix it or what it "
@@ -77,7 +77,7 @@ def test_what_hangs_beside_records_is_not_tried_again(case: Case) -> None:
     assert said == f"partitions 1, 2: {reason}"
 
 
-def test_whose_work_is_done_has_nothing_to_give_up(case: Case) -> None:
+def test_a_case_that_is_done_gives_nothing_up(case: Case) -> None:
     case.note_hang(DEATH)
     case.is_done = True
     assert not case.is_given_up

@@ -41,7 +41,7 @@ def test_fewer_than_are_wanted_have_to_do_in_the_end(waited: Callable[..., float
     assert waited(0.5, 8.0, wanted=3) == pytest.approx(BOUND, abs=0.2)
 
 
-def test_where_nobody_has_said_how_many_come_the_last_is_the_one_that_none_follows(
+def test_executors_of_unknown_number_are_complete_when_none_follows(
     waited: Callable[..., float],
 ) -> None:
     assert waited(3.0, 3.8, 4.6, 20.0) == pytest.approx(4.6 + executors.SETTLED_SECONDS, abs=0.3)

@@ -84,7 +84,7 @@ def test_one_partition_that_is_not_stored_makes_nothing_of_the_chunk(kafka: Kafk
         opened(kafka).store(ENTRIES)
 
 
-def test_what_was_taken_over_is_not_stored(kafka: Kafka) -> None:
+def test_a_partition_that_was_taken_over_stores_nothing(kafka: Kafka) -> None:
     kafka.taken_over = [4]
     with pytest.raises(ChunkFailedError, match="partition 4 was taken over"):
         opened(kafka).store(ENTRIES)

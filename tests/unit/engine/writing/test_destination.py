@@ -155,7 +155,7 @@ def test_acknowledgements_are_asked_for_under_the_offset_of_the_source(
     ],
     ids=repr,
 )
-def test_what_is_wrong_with_a_record_makes_it_unwritable_and_is_the_cause(
+def test_an_error_of_a_record_makes_it_unwritable_and_is_the_cause(
     copy: Copy, session: Any, producer: Any, message: MakeMessage, refusal: Exception
 ) -> None:
     producer.refusals[b"v"] = refusal
@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_record_makes_it_unwritable_and_is_the_cause(
     ],
     ids=["transport", "fenced", "state", "fatal"],
 )
-def test_what_is_wrong_with_the_producer_is_no_fault_of_the_record(
+def test_an_error_of_the_producer_is_no_fault_of_the_record(
     copy: Copy, session: Any, producer: Any, message: MakeMessage, error: KafkaError
 ) -> None:
     producer.refusals[b"v"] = KafkaException(error)
@@ -217,7 +217,7 @@ UNWRITABLE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("parts", UNWRITABLE, ids=lambda parts: repr(parts)[:40])
-def test_whatever_a_segment_makes_of_a_record_is_written_or_a_fault_of_that_record(
+def test_any_result_of_a_segment_is_written_or_a_fault_of_its_record(
     real: Any, message: MakeMessage, parts: Any
 ) -> None:
     read = message(5)

@@ -38,7 +38,7 @@ def test_headers_are_dropped_by_name_or_all_of_them(source: Any, rules: dict[str
     assert chosen.apply(None, source) == []
 
 
-def test_where_a_record_came_from_is_stamped_behind_its_own_headers(source: Any) -> None:
+def test_the_source_is_stamped_behind_the_records_own_headers(source: Any) -> None:
     coordinates = [
         ("kpipe-source-topic", source.topic().encode()),
         ("kpipe-source-partition", str(source.partition()).encode()),
@@ -50,7 +50,7 @@ def test_where_a_record_came_from_is_stamped_behind_its_own_headers(source: Any)
 
 
 @given(headers=st.lists(st.tuples(st.text(max_size=5), st.none() | st.binary(max_size=5))), dropped=st.text(max_size=5))
-def test_what_is_kept_keeps_its_order_and_its_bytes(headers: list[Any], dropped: str) -> None:
+def test_kept_headers_keep_their_order_and_bytes(headers: list[Any], dropped: str) -> None:
     nobody: Any = None
     kept = HeaderRules(KafkaDestination("out", drop_headers=[dropped])).apply(headers, nobody)
     assert kept == [header for header in headers if header[0] != dropped]

@@ -73,7 +73,7 @@ def test_nobody_who_answers_changes_nothing() -> None:
         after(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))),
     ],
 )
-def test_what_has_another_cause_is_not_put_down_to_them(stop: Exception) -> None:
+def test_a_stop_with_another_cause_does_not_blame_replicas(stop: Exception) -> None:
     assert "lacking" not in reason(stop, "lacking")
 
 

@@ -22,7 +22,7 @@ def test_a_row_becomes_the_record_of_its_message(message: MakeMessage) -> None:
     assert (record.timestamp, record.topic, record.partition) == (given.timestamp()[1], None, None)
 
 
-def test_whatever_segments_set_makes_the_round(message: MakeMessage) -> None:
+def test_any_attribute_that_segments_set_survives_the_conversion(message: MakeMessage) -> None:
     given = message(5, headers=[("a", b"1")])
     row: Row = (given, None, {"parsed": 1}, [("b", None)], 5, "else", 2)
     record = record_of_row(row, ORIGIN)

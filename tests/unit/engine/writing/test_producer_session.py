@@ -46,7 +46,7 @@ def test_a_message_is_queued_without_saying_of_which_record_it_is(session: Produ
     assert "batch.num.messages" not in producer.settings
 
 
-def test_where_records_are_isolated_none_goes_untraced(isolating: ProducerSession, producer: Any) -> None:
+def test_isolated_records_are_all_traced(isolating: ProducerSession, producer: Any) -> None:
     with pytest.raises(BufferError):
         isolating.produce_fast("out", b"v")
     assert producer.taken == []
@@ -62,7 +62,7 @@ def test_each_producer_has_a_generation(session: ProducerSession) -> None:
     assert session.generation == first + 2
 
 
-def test_what_is_never_sent_is_a_rejection_too(real: ProducerSession) -> None:
+def test_a_record_that_is_never_sent_is_a_rejection_too(real: ProducerSession) -> None:
     real.produce_fast("out", b"v")
     real._producer.purge()
     with pytest.raises(ChunkDroppedError, match="1 records were dropped before they were sent"):
@@ -124,7 +124,7 @@ def test_a_successor_and_a_topic_that_is_gone_are_distinguished_from_rejections(
         isolating.wait()
 
 
-def test_what_was_dropped_before_it_was_sent_was_rejected_by_nobody(
+def test_a_record_dropped_before_it_was_sent_is_no_rejection(
     isolating: ProducerSession, producer: Any, message: MakeMessage
 ) -> None:
     dropped = KafkaError(KafkaError._PURGE_QUEUE)
