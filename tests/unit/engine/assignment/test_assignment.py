@@ -58,6 +58,7 @@ def test_a_fault_stops_the_current_one(assignment: Assignment) -> None:
 
 
 def test_a_fault_that_stops_the_pipeline_stops_all_that_are_at_work(assignment: Assignment) -> None:
+    assignment.claim()
     assignment[2].give_up("before")
     assignment.stop(PipelineHaltedError("offset 5: broken", 5))
     assert [each.reason for each in assignment] == [
@@ -92,6 +93,8 @@ def test_what_is_not_handled_to_its_end_is_yielded(
     events: Emitted, drains: bool, emitted: list[tuple[str, int]]
 ) -> None:
     assignment = Assignment([RangeState(PartitionRange(each, 0, 10, None)) for each in range(2)], events, drains=drains)
+    assignment.claim()
+    events.all.clear()
     assignment[1].advance(10)
     assignment.yield_all("the task was stopped")
     assert [each.ended for each in assignment] == ["yielded", None]
