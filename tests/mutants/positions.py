@@ -402,8 +402,8 @@ MUTATIONS = (
     Mutation(
         "ownership: pieces of a run before go on beside us",
         OWNERSHIP,
-        "            if self._fences:\n                self._fence(state, unsettled.count)\n",
-        "",
+        "            if self._fence is not None:\n",
+        "            if False:\n",
         IN_PIECES,
     ),
     Mutation(
