@@ -26,7 +26,7 @@ class NewChunk(Protocol):
 
 
 class ChunkFiller:
-    """Reads → processes → produces, range by range."""
+    """Reads → processes → produces, range by range, and moves each range on as far as its records are handled."""
 
     def __init__(
         self,
@@ -56,7 +56,8 @@ class ChunkFiller:
         for state in states:
             if chunk.is_full or self._session.has_rejections:
                 return
-            self._assignment.current, begun = state, time.monotonic()
+            self._assignment.turn_to(state)
+            begun = time.monotonic()
             try:
                 if not self._processors[state.partition].waits:
                     self._fill_from(state, chunk)

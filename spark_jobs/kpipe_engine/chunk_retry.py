@@ -92,7 +92,7 @@ class ChunkRetry:
         return cut
 
     def _go_on_after(self, failure: Exception) -> None:
-        finds_fault = isinstance(failure, ChunkFailedError) and self._assignment.current.learn(failure.faults)
+        finds_fault = isinstance(failure, ChunkFailedError) and self._assignment.learn_of_current(failure.faults)
         # A try that found another faulty record made progress: the count starts over.
         self._tries = 1 if finds_fault else self._tries + 1
         self._stop_after_last_try(failure)
@@ -113,14 +113,13 @@ class ChunkRetry:
         log.warning(
             "partition %d: try %d of %d failed: %s", state.partition, self._tries, CHUNK_TRIES, cleaned(str(failure))
         )
-        for each in self._assignment:
-            each.suspect()
+        self._assignment.suspect()
         self._range_reader.renew()
 
     def _trust_again(self) -> None:
         """Stop isolating records once every record that the failed chunk had read is handled."""
-        self._assignment.current.forget_faults()
-        if self._is_isolating and not any(state.is_suspect for state in self._assignment):
+        self._assignment.forget_faults_of_current()
+        if self._is_isolating and not self._assignment.has_suspects:
             self._start_over(isolates=False)
 
     def _start_over(self, *, isolates: bool) -> None:

@@ -62,6 +62,7 @@ from kpipe_engine.writing.chunk_writer import (
     transactional_settings,
 )
 from kpipe_engine.writing.destination import Destination
+from kpipe_engine.writing.fencing import fence_writers
 from kpipe_engine.writing.missing_replicas import is_well, reason_with_replicas
 from kpipe_engine.writing.producer_session import ProducerSession, TransactionalSession
 
@@ -92,12 +93,13 @@ def build_worker(
     range_reader = RangeReader(shared_consumer, pipeline.source, plan.topic)
     lease = job.lease(task)
     progress_store = ProgressStore(plan, lease, slot, shared_consumer, settings.source)
-    claims = Claims(job, lease, slot, progress_store, settings)
+    fence = partial(fence_writers, settings.destination) if pipeline.delivery == "exactly_once" else None
+    claims = Claims(job, lease, slot, progress_store, settings.source, fence)
     takes_records = partial(is_well, settings.destination, job.written_topics)
     admission = Admission(range_reader, assignment, stop_signal, takes_records)
     session, writer = choose_writer(job, settings, ranges[0], shared_consumer, claims, admission)
     topic = PlannedTopic(settings.source, plan)
-    monitor = choose_monitor(job, settings.source, shared_consumer, ranges, lambda: [state.counts for state in states])
+    monitor = choose_monitor(job, progress_store, ranges, lambda: [state.counts for state in states])
     limit = choose_limit(job, position)
     faults = choose_fault_handler(job, choose_dead_letters(job, session, limit), monitor, limit)
     destination = Destination(pipeline.destination, session)
@@ -121,7 +123,7 @@ def build_worker(
         precautions=precautions,
         last_words=choose_last_words(job, settings, task),
         drains=drains,
-        closing=[*processors.values(), session, shared_consumer, topic, monitor, events],
+        closing=[*processors.values(), session, shared_consumer, topic, progress_store, events],
     )
 
 
@@ -167,8 +169,7 @@ def choose_events(job: Job, settings: Settings) -> PartitionEvents:
 
 def choose_monitor(
     job: Job,
-    settings: Settings,
-    shared_consumer: SharedConsumer,
+    progress_store: ProgressStore,
     own: Sequence[PartitionRange],
     own_counts: Callable[[], Sequence[Counts]],
 ) -> RunMonitor:
@@ -177,7 +178,7 @@ def choose_monitor(
     passes = action in ("dead_letter", "skip")
     if action == "stop_partition" or (passes and not budget.limits):
         return NoMonitor()
-    others = OtherWorkers(job, settings, shared_consumer, own)
+    others = OtherWorkers(job, progress_store, own)
     # Only for a ratio do the worker's own counts suffice to show that it is within the limit.
     local = passes and budget.max_dead_letters is None
     return SharedMonitor(others, {own[0].slot} if local else others.slots, budget, own_counts)
@@ -258,11 +259,11 @@ class Processors:
         if is_batched:
             return BatchProcessor(StageChain(paths, context, origin, limit), destination, faults, retries, origin)
         if is_awaited:
-            crew: SegmentRunner = EventLoopRunner(paths, context, retries, origin, stop_signal, at_once, limit)
-            return ConcurrentProcessor(crew, destination, faults, retries)
+            runner: SegmentRunner = EventLoopRunner(paths, context, retries, origin, stop_signal, at_once, limit)
+            return ConcurrentProcessor(runner, destination, faults, retries)
         if at_once > 1:
-            crew = ThreadRunner(SegmentChain(paths, context, limit), retries, origin, stop_signal, at_once)
-            return ConcurrentProcessor(crew, destination, faults, retries)
+            runner = ThreadRunner(SegmentChain(paths, context, limit), retries, origin, stop_signal, at_once)
+            return ConcurrentProcessor(runner, destination, faults, retries)
         return SequentialProcessor(
             SegmentChain(paths, context, limit), destination, faults, retries, origin, stop_signal
         )

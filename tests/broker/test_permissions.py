@@ -23,7 +23,7 @@ from airflow_provider_kpipe.contract.permissions import REMEDY
 from airflow_provider_kpipe.contract.pipeline.declaration import Delivery
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.assignment import claiming as ownership
+from kpipe_engine.writing import fencing
 from tests.kit.gated import SEGMENT, gated, in_the_middle
 from tests.kit.guarded import guarded_broker
 from tests.kit.jobs import wait_for
@@ -47,7 +47,7 @@ def strict_broker() -> Iterator[SandboxBroker]:
 @pytest.fixture(autouse=True)
 def short_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client looks for the coordinator of a group for as long as it is told to."""
-    monkeypatch.setattr(ownership, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(fencing, "ANSWER_SECONDS", 2.0)
 
 
 def filled(broker: SandboxBroker, delivery: Delivery = "exactly_once", **spec: Any) -> Bench:

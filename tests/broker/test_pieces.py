@@ -23,8 +23,9 @@ from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.kafka.positions import Positions
 from airflow_provider_kpipe.planning import ranges as planner
 from airflow_provider_kpipe.sandbox import SandboxBroker
-from kpipe_engine.assignment import claiming as ownership
+from kpipe_engine.assignment.claiming import Claims
 from kpipe_engine.supervision.spark_task import claim_what_is_cut
+from kpipe_engine.writing import fencing
 from tests.kit.pipelines import Bench
 from tests.kit.tasks import work_in_task
 from tests.kit.topics import commit, committed, fill, numbered, read_all
@@ -319,7 +320,7 @@ def test_the_writers_of_pieces_that_are_fenced_are_closed_again(
     bench = make(broker)
     older, newer = bench.plan(run_key="older"), bench.plan(run_key="newer")
     bench.claim(older)
-    monkeypatch.setattr(ownership, "Producer", Noted)
+    monkeypatch.setattr(fencing, "Producer", Noted)
     bench.claim(newer)
     assert len(closed) == 3
 
@@ -357,7 +358,7 @@ def test_a_newer_run_that_dies_while_it_takes_over_forgets_none_of_the_pieces(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as dying:
-        dying.setattr("kpipe_engine.assignment.claiming.Claims.adopt_pieces", die)
+        dying.setattr(Claims, "adopt_pieces", die)
         dies = newer_bench.piece(newer_bench.attempt(newer), 0, task=0)
         with pytest.raises(RuntimeError, match="killed"):
             dies.open()
@@ -419,7 +420,7 @@ def test_two_claims_in_a_row_that_die_forget_none_of_the_pieces_before_them(
         raise RuntimeError("killed")
 
     with monkeypatch.context() as dying:
-        dying.setattr("kpipe_engine.assignment.claiming.Claims.adopt_pieces", die)
+        dying.setattr(Claims, "adopt_pieces", die)
         for plan in plans[1:3]:
             dies = bench.piece(bench.attempt(plan), 0, task=0)
             with pytest.raises(RuntimeError, match="killed"):

@@ -14,6 +14,7 @@ from airflow_provider_kpipe.contract.progress import publishing, resuming
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts
 from airflow_provider_kpipe.planning import facts
+from kpipe_engine import wiring
 from kpipe_engine.assignment import claiming as ownership
 from kpipe_engine.assignment.claiming import Claims
 from kpipe_engine.assignment.progress_store import Entries
@@ -84,7 +85,7 @@ def leases_are_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def pieces_of_a_run_before_are_not_fenced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Claims, "_fence", lambda *_: None)
+    patch.setattr(wiring, "fence_writers", lambda *_: None)
 
 
 def pieces_do_not_ask_whose_the_partition_is(patch: pytest.MonkeyPatch) -> None:

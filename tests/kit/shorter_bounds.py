@@ -13,7 +13,7 @@ SHORTER = {
     "writing.chunk_writer.STORE_SECONDS": 4.0,
     "assignment.last_words.SAY_SECONDS": 4.0,
     "writing.missing_replicas.ASK_SECONDS": 4.0,
-    "assignment.claiming.ANSWER_SECONDS": 4.0,
+    "writing.fencing.ANSWER_SECONDS": 4.0,
     "assignment.progress_store.ANSWER_SECONDS": 4.0,
     "reading.planned_topic.LOOK_SECONDS": 4.0,
     "reading.shared_consumer.ANSWER_SECONDS": 4.0,

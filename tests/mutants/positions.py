@@ -146,7 +146,7 @@ MUTATIONS = (
     Mutation(
         "take on: counts are told again that a checkpoint has told of in between",
         "spark_jobs/kpipe_engine/assignment/claiming.py",
-        "if self._is_checkpointed(state) or self._may_be_told(state, found):",
+        "if self._is_checkpointed(state) or self._may_be_reported(state, found):",
         "if self._is_checkpointed(state):",
         "tests/broker/test_counts.py -k told_of_in_between",
     ),
@@ -402,8 +402,8 @@ MUTATIONS = (
     Mutation(
         "ownership: pieces of a run before go on beside us",
         OWNERSHIP,
-        "            if self._fences:\n                self._fence(state, unsettled.count)\n",
-        "",
+        "            if self._fence is not None:\n",
+        "            if False:\n",
         IN_PIECES,
     ),
     Mutation(

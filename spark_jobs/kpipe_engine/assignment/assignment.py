@@ -12,14 +12,18 @@ from kpipe_engine.errors import KnownFaults, PartitionHaltedError, PipelineHalte
 
 
 class Assignment(Sequence[RangeState]):
-    """All ranges of a worker. They change here, and each change is emitted. One is read at a time: the current one."""
+    """All ranges of a worker, of which it reads one at a time: the current one.
+
+    `Claims` says which ranges are ours and where they begin, and `ChunkFiller` moves the current one on. Here they are
+    stopped, yielded and noted as stored, and events tell of that.
+    """
 
     def __init__(self, states: Iterable[RangeState], events: PartitionEvents, *, drains: bool = True) -> None:
         """
         :param drains: whether a yielded range keeps the records that are in flight
         """
         self._states, self._events, self._drains = tuple(states), events, drains
-        self.current = self._states[0]
+        self._current = self._states[0]
 
     def __getitem__(self, at: Any) -> Any:
         return self._states[at]
@@ -31,12 +35,20 @@ class Assignment(Sequence[RangeState]):
         return iter(self._states)
 
     @property
+    def current(self) -> RangeState:
+        return self._current
+
+    def turn_to(self, state: RangeState) -> None:
+        """Make this range the current one."""
+        self._current = state
+
+    @property
     def progress(self) -> list[PartitionProgress]:
         return [state.progress for state in self]
 
     @property
     def working(self) -> list[RangeState]:
-        return [state for state in self if state.works]
+        return [state for state in self if state.is_working]
 
     @property
     def unclaimed(self) -> list[RangeState]:
@@ -63,13 +75,31 @@ class Assignment(Sequence[RangeState]):
         """Note that our lease is stored beside the offsets of all ranges that are ours."""
         for state in self.ours:
             state.claim()
-            self._events.emit("assigned" if state.works else "completed", state)
+            self._events.emit("assigned" if state.is_working else "completed", state)
 
     def learn(self, culprits: Mapping[int, KnownFaults]) -> None:
         """Note the records of each partition that made earlier workers die, as far as they lie ahead."""
         for state in self.ours:
             state.learn(culprits.get(state.partition, {}))
             state.forget_faults()
+
+    def learn_of_current(self, faults: KnownFaults) -> bool:
+        """Note the records of the current range that made a chunk fail, and tell whether any of them is new."""
+        return self.current.learn(faults)
+
+    def forget_faults_of_current(self) -> None:
+        """Forget the faults of records that are behind, in the current range."""
+        self.current.forget_faults()
+
+    @property
+    def has_suspects(self) -> bool:
+        """Tell whether suspected records lie ahead in any of the ranges."""
+        return any(state.is_suspect for state in self)
+
+    def suspect(self) -> None:
+        """Suspect all that a failed chunk had of the ranges."""
+        for state in self:
+            state.suspect()
 
     def start(self, state: RangeState, next_offset: int) -> None:
         """Note that the reader has turned to this range, at this offset."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 
-from airflow_provider_kpipe.contract.connecting import connecting
 from airflow_provider_kpipe.contract.documents import DocumentError
-from airflow_provider_kpipe.contract.job import Job, KafkaSettings
+from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.completed import CompletedOffsets, Span
 from airflow_provider_kpipe.contract.offsets.metadata import most_spans
 from airflow_provider_kpipe.contract.progress.lease import Lease
@@ -19,8 +18,7 @@ from airflow_provider_kpipe.contract.progress.resuming import is_of_another_pipe
 from airflow_provider_kpipe.contract.progress.standing import Stored, completed_in_pieces
 from kpipe_engine.assignment.progress_store import ProgressStore, stored_beside
 from kpipe_engine.assignment.range_state import RangeState
-from kpipe_engine.client_settings import ANSWER_SECONDS, let_go
-from kpipe_engine.errors import needing
+from kpipe_engine.client_settings import Settings
 from kpipe_engine.reading.checkpoints import Checkpoints
 
 
@@ -30,12 +28,22 @@ class Claims:
     For a partition that is cut into pieces, the lease beside the first piece counts for the workers of all pieces.
     """
 
-    def __init__(self, job: Job, lease: Lease, slot: int, store: ProgressStore, settings: KafkaSettings) -> None:
+    def __init__(
+        self,
+        job: Job,
+        lease: Lease,
+        slot: int,
+        store: ProgressStore,
+        settings: Settings,
+        fence: Callable[[Iterable[str]], None] | None,
+    ) -> None:
+        """
+        :param fence: fences the writers of these transactional ids, if the delivery has such writers
+        """
         self._plan, self._lease, self._slot = job.plan, lease, slot
-        self._fences = job.pipeline.delivery == "exactly_once"
         self._checkpointed = frozenset(job.checkpointed)
-        self._told: set[int] = set()
-        self._store, self._settings = store, settings
+        self._reported: set[int] = set()
+        self._store, self._settings, self._fence = store, settings, fence
 
     def read_stored(self, states: Sequence[RangeState]) -> list[RangeState]:
         """Resume each range at its stored offset, or revoke it if another worker owns it by now.
@@ -44,7 +52,7 @@ class Claims:
         """
         partitions = [state.partition for state in states]
         held = self._store.held(partitions, self._slot)
-        checkpoints = Checkpoints(self._settings.source, self._plan, partitions)
+        checkpoints = Checkpoints(self._settings, self._plan, partitions)
         if self._slot == 0:
             for state in states:
                 with _left_if_unreadable(state):
@@ -64,12 +72,15 @@ class Claims:
         for state in states:
             if (unsettled := state.unsettled) is None:
                 continue
-            if self._fences:
-                self._fence(state, unsettled.count)
+            if self._fence is not None:
+                # Our own writer has fenced that of the first piece.
+                self._fence(self._plan.transactional_id(state.partition, at) for at in range(1, unsettled.count))
             with _left_if_unreadable(state):
                 found = self._store.pieces(state.partition, unsettled.count)
-                untold = [each.progress.counts for each in found if self._is_untold(state, unsettled, each.progress)]
-                state.take_over(self._completed(state, found), sum(untold, Counts()))
+                unreported = [
+                    each.progress.counts for each in found if self._is_unreported(state, unsettled, each.progress)
+                ]
+                state.take_over(self._completed(state, found), sum(unreported, Counts()))
             self._stop_if_crowded(state)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
@@ -96,13 +107,13 @@ class Claims:
             )
             return
         reached = None
-        if self._is_checkpointed(state) or self._may_be_told(state, found):
+        if self._is_checkpointed(state) or self._may_be_reported(state, found):
             reached = checkpoints.reached(state.partition)
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
             pieces = self._store.pieces(state.partition, unsettled.count) if unsettled else []
             if is_published(state.range, found.offset, reached):
-                self._told.add(state.partition)
+                self._reported.add(state.partition)
             found = replace(found, pieces=tuple(self._completed(state, pieces)))
         state.resume(take_on(state.range, self._plan, self._lease, found, reached), unsettled)
         self._stop_if_crowded(state)
@@ -110,7 +121,7 @@ class Claims:
     def _is_checkpointed(self, state: RangeState) -> bool:
         return state.partition in self._checkpointed
 
-    def _may_be_told(self, state: RangeState, found: Stored | None) -> bool:
+    def _may_be_reported(self, state: RangeState, found: Stored | None) -> bool:
         """Tell whether another run's checkpoint may have come since our attempt began, and reported its counts."""
         if found is None or not found.progress.is_in(self._plan.topic_id, state.range.origin):
             return False
@@ -120,7 +131,7 @@ class Claims:
     def _stop_if_crowded(self, state: RangeState) -> None:
         """Stop the range if another run may have taken the room that the plan left for the spans of its pieces."""
         spans, room = CompletedOffsets(-1, state.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
-        if state.works and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
+        if state.is_working and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
             state.stop_short(
                 f"runs that stopped half-way have left {len(spans)} spans of completed offsets, and those of "
                 f"{state.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
@@ -156,25 +167,13 @@ class Claims:
             self._plan.topic_id, state.range.origin, ((each.offset, each.progress) for each in pieces)
         )
 
-    def _is_untold(self, state: RangeState, of: Pieces, piece: StoredProgress) -> bool:
+    def _is_unreported(self, state: RangeState, of: Pieces, piece: StoredProgress) -> bool:
         """Tell whether a piece's counts still have to be inherited, because no checkpoint has reported them.
 
         A checkpoint that has come since the first piece was stored has reported the counts of all pieces.
         """
         current = piece.is_in(self._plan.topic_id, state.range.origin) and piece.number == of.number
-        return current and state.partition not in self._told
-
-    def _fence(self, state: RangeState, pieces: int) -> None:
-        """Fence the writers of all pieces beyond the first; our own writer has fenced that one's."""
-        for slot in range(1, pieces):
-            writer = self._plan.transactional_id(state.partition, slot)
-            settings = connecting({"log_level": 3, **self._settings.destination})
-            producer = Producer({**settings, "transactional.id": writer})
-            try:
-                with needing(transactional_id=writer):
-                    producer.init_transactions(ANSWER_SECONDS)
-            finally:
-                let_go(producer)
+        return current and state.partition not in self._reported
 
 
 @contextmanager

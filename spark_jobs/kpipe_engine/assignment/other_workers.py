@@ -4,36 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import TopicPartition
 
 from airflow_provider_kpipe.contract.documents import DocumentError
 from airflow_provider_kpipe.contract.job import Job
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.progress import Counts, StoredProgress
-from kpipe_engine.client_settings import ANSWER_SECONDS, Settings, group_reader, let_go
+from kpipe_engine.assignment.progress_store import ProgressStore
 from kpipe_engine.errors import PartitionHaltedError
-from kpipe_engine.reading.held_offsets import held_offsets
-from kpipe_engine.reading.shared_consumer import SharedConsumer
 
 
 class OtherWorkers:
-    """All pieces of the run but the worker's own.
+    """All pieces of the run but the worker's own: how much they have counted, and whether one stops the pipeline."""
 
-    The pieces of a slot store their progress in a group of their own, so there is a reader for each slot that is looked
-    at; the worker's own consumer reads its own slot.
-    """
-
-    def __init__(
-        self, job: Job, settings: Settings, shared_consumer: SharedConsumer, own: Sequence[PartitionRange]
-    ) -> None:
-        self._job, self._settings, self._shared_consumer = job, settings, shared_consumer
-        self._own_slot = own[0].slot
+    def __init__(self, job: Job, progress_store: ProgressStore, own: Sequence[PartitionRange]) -> None:
+        self._job, self._progress_store = job, progress_store
         mine = {(each.partition, each.slot) for each in own}
         self._asked: dict[int, list[TopicPartition]] = {}
         for piece in (piece for planned in job.plan.pending for piece in planned.pieces):
             if (piece.partition, piece.slot) not in mine:
                 self._asked.setdefault(piece.slot, []).append(TopicPartition(job.plan.topic, piece.partition))
-        self._readers: dict[int, Consumer] = {}
         self._texts: dict[tuple[int, int], str] = {}
         # Stored progress seldom changes between two looks: each text is decoded once.
         self._counted: dict[tuple[int, int], tuple[str, Counts]] = {}
@@ -48,23 +38,13 @@ class OtherWorkers:
         """Read the progress stored by now in these slots, or in all."""
         for slot, asked in self._asked.items():
             if slots is None or slot in slots:
-                for held in self._held(slot, asked):
+                for held in self._progress_store.look(asked, slot):
                     self._note(slot, held)
 
     @property
     def counts(self) -> Counts:
         """Sum of the counts of all pieces seen so far."""
         return sum(map(self._counts_at, self._texts), Counts())
-
-    def close(self) -> None:
-        let_go(*self._readers.values())
-
-    def _held(self, slot: int, asked: list[TopicPartition]) -> list[TopicPartition]:
-        if slot == self._own_slot:
-            return self._shared_consumer.held(asked)
-        if slot not in self._readers:
-            self._readers[slot] = group_reader(self._settings, self._job.plan, slot)
-        return held_offsets(self._readers[slot], self._job.plan.progress_group(slot), asked, ANSWER_SECONDS)
 
     def _note(self, slot: int, held: TopicPartition) -> None:
         at, text = (slot, held.partition), held.metadata or ""
@@ -84,10 +64,7 @@ class OtherWorkers:
         return self._counted[at][1]
 
     def _ours(self, at: tuple[int, int], text: str) -> StoredProgress | None:
-        """Return the progress in the text if this run has stored it, in any of its attempts."""
-        plan = self._job.plan
         try:
-            found = StoredProgress.read_text(text, f"partition {at[1]}")
+            return self._progress_store.of_run(text, at[1])
         except DocumentError as error:
             raise PartitionHaltedError(f"what the run has counted is not known: {error}") from error
-        return found if found is not None and found.is_of(plan.run_key, plan.number) else None

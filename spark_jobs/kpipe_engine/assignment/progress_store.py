@@ -1,4 +1,4 @@
-"""Reads the progress that workers have stored, and encodes the progress that a worker stores."""
+"""Reads and decodes the progress that workers have stored, and encodes the progress that a worker stores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.details import fit, with_details
@@ -35,6 +35,7 @@ class ProgressStore:
     ) -> None:
         self._plan, self._lease, self._slot = plan, lease, slot
         self._shared_consumer, self._settings = shared_consumer, settings
+        self._readers: dict[int, Consumer] = {}
 
     def held(self, partitions: Sequence[int], slot: int) -> dict[int, TopicPartition]:
         """Read the offsets that the group of a slot holds, by partition."""
@@ -49,6 +50,19 @@ class ProgressStore:
             return held_offsets(reader, self._plan.progress_group(slot), asked, ANSWER_SECONDS)
         finally:
             let_go(reader)
+
+    def look(self, asked: list[TopicPartition], slot: int) -> list[TopicPartition]:
+        """Read what the group of a slot holds, with a reader that stays open for further looks."""
+        if slot == self._slot:
+            return self._shared_consumer.held(asked)
+        if slot not in self._readers:
+            self._readers[slot] = group_reader(self._settings, self._plan, slot)
+        return held_offsets(self._readers[slot], self._plan.progress_group(slot), asked, ANSWER_SECONDS)
+
+    def of_run(self, text: str, partition: int) -> StoredProgress | None:
+        """Return the progress in a text beside an offset if this run has stored it, in any of its attempts."""
+        found = StoredProgress.read_text(text, f"partition {partition}")
+        return found if found is not None and found.is_of(self._plan.run_key, self._plan.number) else None
 
     def stored(self, held: TopicPartition, slot: int) -> Stored | None:
         """Return the progress beside an offset, with the details that did not fit there."""
@@ -74,6 +88,9 @@ class ProgressStore:
             if fitted.details is not None:
                 entries.details.append(TopicPartition(*place, fitted.details))
         return entries
+
+    def close(self) -> None:
+        let_go(*self._readers.values())
 
 
 def stored_beside(held: TopicPartition) -> Stored | None:

@@ -1,16 +1,35 @@
 """One range on its way through a worker.
 
+These are its phases, and all ways from one to another. A phase may also stay as it is.
+
 ::
 
-                 claimed                end is stored
-    WAITING ──────────────► RUNNING ──────────────────► COMPLETE
-       │                     │   ▲
-       │                     │   │ a failed chunk undoes the end, too
-       │                     ▼   │
-       ├──────────────────► STOPPED    a fault, lost data, or a cluster that does not answer
-       ├──────────────────► YIELDED    a request to stop, or the deadline
-       ├──────────────────► REVOKED    a later lease: nothing of ours is stored any more
-       └──────────────────► LEFT       unreadable progress, or another pipeline's: it stays as it is
+    WAITING ─┬─► RUNNING     our lease is stored beside the offset: it is claimed
+             ├─► COMPLETE    it is claimed, and nothing of it is left
+             ├─► STOPPED     it has no room for the spans of its pieces, or the worker cannot go on
+             ├─► REVOKED     a later lease is found: nothing of ours is stored any more
+             └─► LEFT        the progress is unreadable, or another pipeline's: it stays as it is
+
+    RUNNING ─┬─► COMPLETE    its end is stored
+             ├─► STOPPED     a fault, lost data, or a cluster that does not answer
+             ├─► YIELDED     a request to stop, or the deadline
+             ├─► REVOKED     a failed chunk looks again, and finds a later lease
+             └─► LEFT        it finds unreadable progress
+
+    STOPPED ─┬─► WAITING     a failed claim undoes the stop
+             ├─► RUNNING     a failed chunk undoes it, too
+             ├─► COMPLETE    the same, and its end is found to be stored
+             ├─► REVOKED     the same, and a later lease is found
+             └─► LEFT        the same, and unreadable progress is found
+
+    YIELDED ─┬─► RUNNING     a failed chunk undoes the end
+             ├─► COMPLETE    the same, and its end is found to be stored
+             ├─► STOPPED     the end cannot be stored, as the worker cannot go on
+             ├─► REVOKED     a failed chunk finds a later lease
+             └─► LEFT        it finds unreadable progress
+
+    LEFT ────┬─► WAITING     a further try at the claim can read the progress
+             └─► REVOKED     it finds a later lease
 """
 
 from __future__ import annotations
@@ -56,14 +75,15 @@ _ENDINGS: Mapping[Phase, Ending] = {
 }
 _AT_WORK = frozenset((Phase.WAITING, Phase.RUNNING))
 _ENDED = frozenset(_ENDINGS)
+# The docstring of the module draws these, and says when each happens.
 _NEXT: Mapping[Phase, frozenset[Phase]] = {
-    Phase.WAITING: frozenset(Phase),
-    Phase.RUNNING: frozenset(Phase) - {Phase.WAITING},
-    # Until the end is stored, it may still be undone, or replaced by another one.
-    Phase.STOPPED: frozenset(Phase),
-    Phase.YIELDED: frozenset(Phase),
+    Phase.WAITING: frozenset((Phase.RUNNING, Phase.COMPLETE, Phase.STOPPED, Phase.REVOKED, Phase.LEFT)),
+    Phase.RUNNING: frozenset((Phase.COMPLETE, Phase.STOPPED, Phase.YIELDED, Phase.REVOKED, Phase.LEFT)),
+    # Until an end is stored, a failed chunk undoes it, and what is stored by then decides.
+    Phase.STOPPED: frozenset((Phase.WAITING, Phase.RUNNING, Phase.COMPLETE, Phase.REVOKED, Phase.LEFT)),
+    Phase.YIELDED: frozenset((Phase.RUNNING, Phase.COMPLETE, Phase.STOPPED, Phase.REVOKED, Phase.LEFT)),
     # Our lease was never stored: a further attempt at claiming may find something else.
-    Phase.LEFT: frozenset((Phase.WAITING, Phase.LEFT, Phase.REVOKED)),
+    Phase.LEFT: frozenset((Phase.WAITING, Phase.REVOKED)),
     Phase.COMPLETE: frozenset(),
     Phase.REVOKED: frozenset(),
 }
@@ -157,7 +177,7 @@ class RangeState:
     @property
     def is_suspect(self) -> bool:
         """Tell whether suspected records lie ahead."""
-        return self.works and self.handled < self._suspect_until
+        return self.is_working and self.handled < self._suspect_until
 
     def room(self, most: int) -> int:
         """Return the room in a chunk. A redone one ends behind its last known fault, before another fault undoes it."""
@@ -203,7 +223,7 @@ class RangeState:
         return self.phase not in (Phase.REVOKED, Phase.LEFT)
 
     @property
-    def works(self) -> bool:
+    def is_working(self) -> bool:
         return self.phase in _AT_WORK and self.stored < self.range.end
 
     @property
@@ -212,7 +232,7 @@ class RangeState:
 
         A range that a fault has ended is settled only once that is stored: a failed chunk undoes a partition's end.
         """
-        return not (self.works or self.needs_store)
+        return not (self.is_working or self.needs_store)
 
     @property
     def needs_store(self) -> bool:
@@ -235,10 +255,10 @@ class RangeState:
             lease=lease,
             pieces=self.pieces,
             unsettled=self.unsettled,
-            **self._told(seconds=round(self.work.seconds, 3)),
+            **self._carried(seconds=round(self.work.seconds, 3)),
         )
 
-    def _told(self, **changes: Any) -> dict[str, Any]:
+    def _carried(self, **changes: Any) -> dict[str, Any]:
         return replace(self.work, reason=self.reason, ended=self.ended, **changes).carried
 
     def mark_stored(self) -> None:
@@ -254,4 +274,4 @@ class RangeState:
 
     @property
     def progress(self) -> PartitionProgress:
-        return PartitionProgress(self.range, self.stored, self.counts, **self._told())
+        return PartitionProgress(self.range, self.stored, self.counts, **self._carried())

@@ -25,9 +25,6 @@ class RunMonitor(Protocol):
     def check(self) -> None:
         """Give the chunk up, by raising, if too many of the records up to its end have faulted."""
 
-    def close(self) -> None:
-        """Stop looking."""
-
 
 class NoMonitor:
     """Lets every partition work without regard to the others."""
@@ -40,9 +37,6 @@ class NoMonitor:
 
     def check(self) -> None:
         """Do nothing: the end of a chunk has no limit either."""
-
-    def close(self) -> None:
-        """Do nothing: there is no client."""
 
 
 class SharedMonitor:
@@ -83,9 +77,6 @@ class SharedMonitor:
         if self._budget.ratio_is_exceeded_by(*_of(self._own)):
             self._look_everywhere()
             self._give_up(self._so_far)
-
-    def close(self) -> None:
-        self._others.close()
 
     @property
     def _own(self) -> Counts:

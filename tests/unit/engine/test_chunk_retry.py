@@ -154,7 +154,7 @@ def test_it_stays_careful_one_lane_at_a_time_until_all_that_failed_is_behind(
     assignment[1].advance(SIZE)
     until_it_works(retry, assignment, step(assignment, kafka, ChunkFailedError("refused"), None))
     assert (kafka.isolates, list(retry.next_ranges)) == (True, [assignment[1]])
-    assignment.current = assignment[1]
+    assignment.turn_to(assignment[1])
     until_it_works(retry, assignment, step(assignment, kafka, None))
     assert (kafka.isolates, list(retry.next_ranges)) == (False, list(assignment))
     assert kafka.written == [*chunk(0, is_traced=True), *chunk(1, is_traced=True)]

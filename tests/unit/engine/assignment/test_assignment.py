@@ -51,13 +51,14 @@ def test_which_have_something_to_do_and_which_to_store(assignment: Assignment) -
 
 
 def test_a_fault_stops_the_current_one(assignment: Assignment) -> None:
-    assignment.current = assignment[1]
+    assignment.turn_to(assignment[1])
     assignment.stop(PartitionHaltedError("offset 5: broken", 5))
     assert [each.ended for each in assignment] == [None, "stopped", None]
     assert assignment[1].handled == 5
 
 
 def test_a_fault_that_stops_the_pipeline_stops_all_that_are_at_work(assignment: Assignment) -> None:
+    assignment.claim()
     assignment[2].give_up("before")
     assignment.stop(PipelineHaltedError("offset 5: broken", 5))
     assert [each.reason for each in assignment] == [
@@ -90,6 +91,8 @@ def test_the_partitions_that_have_to_stop_do(assignment: Assignment, events: Emi
 @pytest.mark.parametrize(("drains", "emitted"), [(True, [("draining", 0)]), (False, [])])
 def test_an_unfinished_range_yields(events: Emitted, drains: bool, emitted: list[tuple[str, int]]) -> None:
     assignment = Assignment([RangeState(PartitionRange(each, 0, 10, None)) for each in range(2)], events, drains=drains)
+    assignment.claim()
+    events.all.clear()
     assignment[1].advance(10)
     assignment.yield_all("the task was stopped")
     assert [each.ended for each in assignment] == ["yielded", None]
@@ -127,3 +130,19 @@ def test_culprits_that_lie_ahead_are_known_faults(assignment: Assignment) -> Non
     assignment[1].advance(5)
     assignment.learn({1: {3: FAULT, 7: FAULT}})
     assert [list(each.known_faults) for each in assignment] == [[], [7], []]
+
+
+def test_faults_of_the_current_range_are_learned_and_forgotten(assignment: Assignment) -> None:
+    assignment.turn_to(assignment[1])
+    assert [assignment.learn_of_current({3: FAULT}), assignment.learn_of_current({3: FAULT})] == [True, False]
+    assignment[1].advance(4)
+    assignment.forget_faults_of_current()
+    assert [each.known_faults for each in assignment] == [{}, {}, {}]
+
+
+def test_records_of_a_failed_chunk_are_suspected_until_they_are_handled(assignment: Assignment) -> None:
+    assignment[1].advance(5)
+    assignment.suspect()
+    assert not assignment.has_suspects
+    assignment[1].resume(PartitionProgress.not_started(assignment[1].range))
+    assert assignment.has_suspects

@@ -12,8 +12,9 @@ from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.pipeline.declaration import KafkaDestination, KafkaPipeline, KafkaSource
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts
-from kpipe_engine.assignment import other_workers as module
+from kpipe_engine.assignment import progress_store as module
 from kpipe_engine.assignment.other_workers import OtherWorkers
+from kpipe_engine.assignment.progress_store import ProgressStore
 from kpipe_engine.assignment.range_state import RangeState
 from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
 from tests.kit.plans import plan_of
@@ -30,7 +31,6 @@ class Groups:
     def __init__(self) -> None:
         self.texts: dict[tuple[int, int], str] = {}
         self.asked: list[tuple[int, tuple[int, ...]]] = []
-        self.closed: list[Any] = []
 
     def held(self, asked: Sequence[TopicPartition]) -> list[TopicPartition]:
         return self.read(0, asked)
@@ -56,14 +56,14 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> Any:
     made = Groups()
     monkeypatch.setattr(module, "group_reader", lambda settings, plan, slot: slot)
     monkeypatch.setattr(module, "held_offsets", lambda reader, group, asked, seconds: made.read(reader, asked))
-    monkeypatch.setattr(module, "let_go", lambda *readers: made.closed.extend(readers))
     return made
 
 
 @pytest.fixture
 def others(groups: Any) -> OtherWorkers:
     """Those beside the worker of the first piece of partition 0."""
-    return OtherWorkers(JOB, {}, groups, CUT.pieces[:1])
+    store = ProgressStore(JOB.plan, Lease(JOB.plan.number, 4, 0), 0, groups, {})
+    return OtherWorkers(JOB, store, CUT.pieces[:1])
 
 
 def test_all_pieces_but_the_workers_own_are_looked_at(others: OtherWorkers, groups: Groups) -> None:
@@ -75,8 +75,6 @@ def test_all_pieces_but_the_workers_own_are_looked_at(others: OtherWorkers, grou
 def test_a_look_may_be_at_some_slots_only(others: OtherWorkers, groups: Groups) -> None:
     others.look([1])
     assert groups.asked == [(1, (0,))]
-    others.close()
-    assert groups.closed == [1]
 
 
 def test_the_last_counts_of_each_piece_add_up(others: OtherWorkers, groups: Groups) -> None:

@@ -39,7 +39,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> Any:
     made = Groups()
     monkeypatch.setattr(module, "group_reader", lambda settings, plan, slot: plan.progress_group(slot))
     monkeypatch.setattr(module, "held_offsets", lambda reader, group, asked, seconds: made.read(group, asked))
-    monkeypatch.setattr(module, "let_go", made.closed.append)
+    monkeypatch.setattr(module, "let_go", lambda *readers: made.closed.extend(readers))
     return made
 
 
@@ -92,6 +92,25 @@ def test_another_slots_group_has_a_reader_that_is_closed_again(groups: Any) -> N
     assert groups.closed == []
     assert store(groups).held([3], 1)[3].metadata == "of slot 1"
     assert groups.closed == [PLAN.progress_group(1)]
+
+
+def test_a_reader_for_looks_stays_open_until_the_store_closes(groups: Any) -> None:
+    opened, asked = store(groups), [TopicPartition(PLAN.topic, 3)]
+    groups.texts = {(PLAN.progress_group(slot), 3): f"of slot {slot}" for slot in (0, 1)}
+    for slot in (0, 1, 1):
+        assert [each.metadata for each in opened.look(asked, slot)] == [f"of slot {slot}"]
+    assert groups.closed == []
+    assert len(opened._readers) == 1
+    opened.close()
+    assert groups.closed == [PLAN.progress_group(1)]
+
+
+def test_progress_of_the_run_is_that_of_any_of_its_attempts(groups: Any) -> None:
+    progress = handled(15).to_stored_progress(PLAN, LEASE)
+    opened = store(groups)
+    assert opened.of_run(progress.to_text(), 3) == progress
+    assert opened.of_run(replace(progress, number=progress.number + 1).to_text(), 3) is None
+    assert opened.of_run("of another tool", 3) is None
 
 
 def test_pieces_are_those_beyond_the_first_that_have_progress(groups: Any) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from airflow_provider_kpipe.contract.faults.fault import Fault
 from airflow_provider_kpipe.contract.offsets.ranges import PartitionRange
 from airflow_provider_kpipe.contract.progress.lease import Lease
 from airflow_provider_kpipe.contract.progress.progress import Counts, Ending, PartitionProgress, Pieces, StoredProgress
+from kpipe_engine.assignment import range_state as module
 from kpipe_engine.assignment.range_state import Phase, RangeState
 from kpipe_engine.errors import PartitionHaltedError, PipelineHaltedError
 from tests.kit.plans import plan_of
@@ -35,7 +38,7 @@ def progress(next_offset: int, **more: Any) -> PartitionProgress:
 
 
 def test_at_first_all_is_ahead(state: RangeState) -> None:
-    assert (state.handled, state.stored, state.works, state.is_settled, state.needs_store) == (
+    assert (state.handled, state.stored, state.is_working, state.is_settled, state.needs_store) == (
         10,
         10,
         True,
@@ -50,21 +53,21 @@ def test_handled_records_are_news_until_they_are_stored(state: RangeState) -> No
     assert (state.handled, state.stored, state.needs_store) == (40, 10, True)
     assert state.progress.next_offset == 10
     state.mark_stored()
-    assert (state.stored, state.needs_store, state.works) == (40, False, True)
+    assert (state.stored, state.needs_store, state.is_working) == (40, False, True)
 
 
 def test_at_its_end_it_is_settled_once_that_is_stored(state: RangeState) -> None:
     state.advance(100)
-    assert (state.works, state.is_settled) == (True, False)
+    assert (state.is_working, state.is_settled) == (True, False)
     state.mark_stored()
-    assert (state.works, state.is_settled, state.progress.complete) == (False, True, True)
+    assert (state.is_working, state.is_settled, state.progress.complete) == (False, True, True)
 
 
 def test_it_stops_at_a_fault_and_is_settled_once_that_is_stored(state: RangeState) -> None:
     state.advance(40)
     state.stop(PartitionHaltedError("offset 42: broken", 42))
     assert (state.ended, state.reason, state.handled) == ("stopped", "offset 42: broken", 42)
-    assert (state.works, state.is_settled) == (False, False)
+    assert (state.is_working, state.is_settled) == (False, False)
     state.mark_stored()
     assert (state.is_settled, state.progress.state) == (True, "stopped")
 
@@ -105,7 +108,7 @@ def test_a_failed_chunk_forgets_unstored_changes(state: RangeState) -> None:
         1.5,
         (),
     )
-    assert (state.ended, state.reason, stored(state).stops_run, state.works) == (None, None, False, True)
+    assert (state.ended, state.reason, stored(state).stops_run, state.is_working) == (None, None, False, True)
 
 
 def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) -> None:
@@ -119,13 +122,13 @@ def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) 
 @pytest.mark.parametrize("ended", ["stopped", "yielded"])
 def test_a_range_that_ended_in_an_earlier_attempt_is_tried_again(state: RangeState, ended: Ending) -> None:
     state.resume(progress(20, reason="why", ended=ended))
-    assert (state.ended, state.reason, state.works) == (None, None, True)
+    assert (state.ended, state.reason, state.is_working) == (None, None, True)
 
 
 def test_a_revoked_range_is_over_and_stores_nothing(state: RangeState) -> None:
     state.resume(PartitionProgress.revoked(PLANNED, "newer"))
     state.advance(40)
-    assert (state.is_revoked, state.works, state.needs_store, state.is_settled) == (True, False, False, True)
+    assert (state.is_revoked, state.is_working, state.needs_store, state.is_settled) == (True, False, False, True)
     assert state.reason == "run newer took the partition over"
 
 
@@ -186,7 +189,7 @@ def test_an_ended_range_is_not_suspect(state: RangeState) -> None:
 def test_until_it_is_claimed_it_waits_also_where_nothing_is_left() -> None:
     waiting = RangeState(PLANNED)
     waiting.resume(progress(100))
-    assert (waiting.phase, waiting.works, waiting.is_settled) == (Phase.WAITING, False, True)
+    assert (waiting.phase, waiting.is_working, waiting.is_settled) == (Phase.WAITING, False, True)
     waiting.claim()
     assert waiting.phase is Phase.COMPLETE
 
@@ -207,40 +210,54 @@ def test_a_further_look_may_give_a_range_back_to_us() -> None:
     assert (waiting.is_ours, waiting.phase) == (True, Phase.WAITING)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda state: state.stop_short("why"),
-        lambda state: state.give_up("why"),
-        lambda state: state.leave("why"),
-        lambda state: state.resume(progress(20)),
-    ],
-)
-@pytest.mark.parametrize("phase", [Phase.COMPLETE, Phase.REVOKED])
-def test_nothing_follows_a_last_phase(state: RangeState, phase: Phase, step: Callable[[RangeState], None]) -> None:
-    if phase is Phase.COMPLETE:
-        state.advance(100)
-        state.mark_stored()
+DRAWN = re.compile(r"^    (?:([A-Z]+) )? *[─┬├└]+► ([A-Z]+)  ", re.MULTILINE)
+WAYS_TO: Mapping[Phase, Callable[[RangeState], None]] = {
+    Phase.WAITING: lambda state: state.resume(progress(20)),
+    Phase.RUNNING: lambda state: state.resume(progress(20)),
+    Phase.COMPLETE: lambda state: state.resume(progress(100)),
+    Phase.STOPPED: lambda state: state.stop_short("why"),
+    Phase.YIELDED: lambda state: state.give_up("why"),
+    Phase.REVOKED: lambda state: state.resume(PartitionProgress.revoked(PLANNED, "newer")),
+    Phase.LEFT: lambda state: state.leave("why"),
+}
+"""What takes a range to a phase: to wait, it has to be unclaimed, and to run or to be complete, claimed."""
+
+
+def drawn() -> set[tuple[Phase, Phase]]:
+    """The arrows of the drawing in the module."""
+    arrows, begin = set(), Phase.WAITING
+    for named, end in DRAWN.findall(module.__doc__ or ""):
+        begin = Phase[named] if named else begin
+        arrows.add((begin, Phase[end]))
+    return arrows
+
+
+def made(phase: Phase, *, is_claimed: bool) -> RangeState:
+    state = RangeState(PLANNED)
+    state.phase, state.is_claimed = phase, is_claimed
+    return state
+
+
+def test_the_picture_has_the_ways_of_the_table_and_each_has_one_line() -> None:
+    text = module.__doc__ or ""
+    assert drawn() == {(begin, end) for begin, ends in module._NEXT.items() for end in ends}
+    assert text.count("►") == len(drawn()) == 22
+
+
+@pytest.mark.parametrize(("begin", "end"), list(product(Phase, Phase)), ids=lambda phase: phase.value)
+def test_a_range_goes_the_ways_of_the_picture_and_no_other(begin: Phase, end: Phase) -> None:
+    state = made(begin, is_claimed=end is not Phase.WAITING)
+    if begin is end or (begin, end) in drawn():
+        WAYS_TO[end](state)
+        assert state.phase is end
     else:
-        state.resume(PartitionProgress.revoked(PLANNED, "newer"))
-    assert state.phase is phase
-    with pytest.raises(AssertionError, match=f"is {phase.value}, and cannot become "):
-        step(state)
+        with pytest.raises(AssertionError, match=f"is {begin.value}, and cannot become {end.value}"):
+            WAYS_TO[end](state)
 
 
-def test_all_ways_of_the_picture_can_be_gone() -> None:
-    ways: dict[Phase, Callable[[RangeState], None]] = {
-        Phase.RUNNING: lambda state: state.claim(),
-        Phase.STOPPED: lambda state: state.stop_short("why"),
-        Phase.YIELDED: lambda state: state.give_up("why"),
-        Phase.REVOKED: lambda state: state.resume(PartitionProgress.revoked(PLANNED, "newer")),
-        Phase.LEFT: lambda state: state.leave("why"),
-    }
-    for phase, step in ways.items():
-        waiting = RangeState(PLANNED)
-        step(waiting)
-        assert waiting.phase is phase
-        if phase in (Phase.STOPPED, Phase.YIELDED):
-            waiting.claim()
-            waiting.resume(progress(20))
-            assert waiting.phase is Phase.RUNNING
+@pytest.mark.parametrize(("next_offset", "phase"), [(20, Phase.RUNNING), (100, Phase.COMPLETE)])
+def test_a_claim_begins_a_range_or_completes_it(next_offset: int, phase: Phase) -> None:
+    waiting = RangeState(PLANNED)
+    waiting.resume(progress(next_offset))
+    waiting.claim()
+    assert waiting.phase is phase

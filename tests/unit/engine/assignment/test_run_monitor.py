@@ -186,8 +186,8 @@ def test_only_what_may_matter_is_looked_at(changes: dict[str, Any], slots: list[
     pipeline = KafkaPipeline("orders", KafkaSource("orders"), KafkaDestination("out"), dead_letter=KafkaDeadLetter("d"))
     cut = PartitionRange(0, 0, 90, 0, cuts=(30, 60))
     job = Job(replace(pipeline, **changes), plan_of(cut))
-    source: Any = None
-    watch = choose_monitor(job, {}, source, cut.pieces[1:2], list)
+    store: Any = None
+    watch = choose_monitor(job, store, cut.pieces[1:2], list)
     if slots is None:
         assert isinstance(watch, NoMonitor)
     else:
