@@ -81,4 +81,4 @@ class OverdueJobError(KpipeError):
 
 
 class YieldedRunError(KpipeError):
-    """Partitions were given up for good: to a newer run, or because the run's time was over."""
+    """A run that has given partitions up permanently: to a newer run, or because its time was over."""

@@ -137,7 +137,7 @@ class SandboxAirflow:
             raise
 
     def missing(self) -> str | None:
-        """Describe what it still lacks to run DAGs, None if it is ready; raise if it has failed for good."""
+        """Describe what it still lacks to run DAGs, None if it is ready; raise if it has failed permanently."""
         if self._supervisor is None or self._supervisor.poll() is not None:
             raise SandboxError(f"Airflow did not start: {self._log.read_text(errors='replace').strip()}")
         try:

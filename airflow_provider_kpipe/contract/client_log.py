@@ -39,7 +39,7 @@ class Causes:
             if len(self._told) >= MOST_CAUSES:
                 self._told.clear()
             self._told[cause] = (now, 0)
-        log.log(level, "%s%s", text, f" (and {silenced} times more since it was told last)" if silenced else "")
+        log.log(level, "%s%s", text, f" (and {silenced} times more since it was last logged)" if silenced else "")
 
 
 CAUSES = Causes()

@@ -142,7 +142,7 @@ def _typed(name: str, value: str) -> str | float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"schema.registry.{name}={value!r} is no number") from None
+        raise ValueError(f"schema.registry.{name}={value!r} is not a number") from None
 
 
 def _is_unknown_schema(error: Exception) -> bool:

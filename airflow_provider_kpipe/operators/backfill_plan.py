@@ -79,7 +79,8 @@ def backfill_params(*, fixed: Mapping[str, Any] | None = None) -> dict[str, Para
         ),
         "publish": Param(
             False, type="boolean", section="What to do", title="Move the live group",
-            description="Commit to the pipeline's own group: never back, never over unread records. Off: it stays put.",
+            description="Commit to the pipeline's own group: never back, never over unread records. "
+            "Off: the live group does not move.",
         ),
     }  # fmt: skip
     return with_fixed(form, fixed)

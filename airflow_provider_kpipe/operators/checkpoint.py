@@ -75,7 +75,7 @@ class KpipeCheckpointOperator(BaseOperator):
             # Trying the checkpoint again would not advance the run.
             raise AirflowFailException(
                 f"{len(stopped)} of {len(checkpoint.partitions)} partitions of {plan.topic!r} stopped before their "
-                "end; what they had completed is committed, and the next run goes on from there. First: "
+                "end; what they had completed is committed, and the next run resumes there. First: "
                 f"partition {stopped[0].partition}: {stopped[0].reason or 'not finished'}"
             )
         self.check_faults(checkpoint)

@@ -76,7 +76,7 @@ class ProgressLog:
             return
         try:
             self._show(progress)
-        except Exception as error:  # noqa: BLE001  # whatever Airflow's API raises: the job goes on without
+        except Exception as error:  # noqa: BLE001  # whatever Airflow's API raises: the job continues without
             log.warning("progress cannot be shown outside this log now: %s", error)
 
     def _report(

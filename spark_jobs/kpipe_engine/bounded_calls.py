@@ -78,5 +78,5 @@ def _started(target: Callable[..., object], *args: Any) -> threading.Thread:
 def _quietly(close: Callable[[], object]) -> None:
     try:
         close()
-    except Exception as error:  # noqa: BLE001  # nobody waits for it, and nothing could be done about it
+    except Exception as error:  # noqa: BLE001  # no caller waits for it, and nothing could be done about it
         log.debug("a client was not closed as it should be: %s", error)

@@ -61,7 +61,7 @@ class ChunkRetry:
             self._go_on_after(self._suspects.explain(failure))
 
     def stop_trying(self) -> None:
-        """Let the next failure be the last: nobody waits for the worker any more."""
+        """Let the next failure be the last: the worker is no longer waited for."""
         self._most_tries = 1
 
     def begin(self) -> None:

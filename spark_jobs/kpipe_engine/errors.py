@@ -38,7 +38,7 @@ _FORBIDDEN = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional_id",
 }
-# A producer that was fenced between two calls only reports that it is broken for good: _FATAL.
+# A producer that was fenced between two calls only reports that it is broken permanently: _FATAL.
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
 )
@@ -128,7 +128,7 @@ def is_silence(failure: BaseException | None) -> bool:
 
 
 def reason_of(failure: Exception) -> str:
-    """Return the reason why a partition cannot go on, as users see it."""
+    """Return the reason why a partition cannot continue, as users see it."""
     if isinstance(failure, KafkaException) and is_silence(failure):
         return (
             f"the Kafka cluster does not answer ({failure.args[0].str()}): see that its brokers run and that workers "

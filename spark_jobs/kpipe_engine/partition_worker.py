@@ -91,7 +91,7 @@ class PartitionWorker:
                 self.claim()
 
     def abandon(self) -> None:
-        """Give up at the next failure: nobody waits for the worker any more."""
+        """Give up at the next failure: the worker is no longer waited for."""
         self.retry.stop_trying()
 
     def run_chunks(self) -> None:

@@ -5,7 +5,7 @@ the last offset that a checkpoint has committed, which only checkpoints record; 
 the topic's id. Three rules follow from them:
 
 1. A group with our mark is where a checkpoint left it. A group without a mark, or without an offset although a
-   checkpoint has committed one, was changed from outside: its runs begin anew, and earlier progress no longer counts.
+   checkpoint has committed one, was changed from outside: its runs start over, and earlier progress no longer counts.
 2. All runs that follow each other from there share an `Origin`. A part that any of them has completed is complete for
    all of them, whichever run completed it and however many took over from each other.
 3. A checkpoint moves a group only within its origin, and only forwards.

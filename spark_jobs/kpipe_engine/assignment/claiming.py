@@ -138,7 +138,7 @@ class Claims:
         self, state: RangeState, found: Stored | None, claim: Stored | None, checkpoints: Checkpoints
     ) -> PartitionProgress:
         if not self._is_claimed(claim) or self._is_later(found):
-            return PartitionProgress.revoked(state.range, claim.progress.run_key if claim else "that nobody knows")
+            return PartitionProgress.revoked(state.range, claim.progress.run_key if claim else None)
         reached = checkpoints.reached(state.partition) if self._is_checkpointed(state) else None
         progress = progress_of(state.range, self._plan, found, reached)
         return progress.with_done(claim.progress.done if claim else ())
@@ -182,4 +182,4 @@ def _left_if_unreadable(state: RangeState) -> Iterator[None]:
     try:
         yield
     except DocumentError as error:
-        state.leave(f"what is stored for partition {state.partition} cannot be read, and is left as it is: {error}")
+        state.leave(f"stored progress of partition {state.partition} is unreadable and was left unchanged: {error}")

@@ -59,7 +59,7 @@ class LastWords:
         except (PartitionHaltedError, ChunkFailedError, KafkaException) as failure:
             # It may still be at it, in a thread of its own; the next attempt should not meet it there for long.
             successor.abandon()
-            log.warning("why partitions stop could not be stored: %s", failure)
+            log.warning("cannot store the reason of stopped partitions: %s", failure)
         finally:
             calls.close()
 

@@ -59,7 +59,7 @@ class ProgressStore:
         return replace(found, progress=with_details(found.progress, details))
 
     def pieces(self, partition: int, count: int) -> list[Stored]:
-        """Read the progress of the pieces of a partition beyond the first, whoever has stored it."""
+        """Read the progress of the pieces of a partition beyond the first, by any run."""
         found = (self.stored(self.held([partition], slot)[partition], slot) for slot in range(1, count))
         return [each for each in found if each is not None]
 

@@ -203,7 +203,7 @@ class RangeReader:
         self._stop_unless_skipped(
             f"the batch at offset {first} cannot be decompressed ({error.str()}): either it is broken, or it inflates "
             "to more than receive.message.max.bytes; raise that in the extra of the source's connection, or set "
-            "on_data_loss='skip' to go on without the records in it, then run again"
+            "on_data_loss='skip' to continue without the records in it, then run again"
         )
         asked = max(first, self.next_offset)
         after = self._after_batch(first, asked)
@@ -246,7 +246,7 @@ class RangeReader:
         until = min(first, self._end)
         self._stop_unless_skipped(
             f"records {asked} to {until - 1} have left the topic before they were read (the log starts at "
-            f"{first}): plan again from 'earliest', or set on_data_loss='skip' to go on without them"
+            f"{first}): plan again from 'earliest', or set on_data_loss='skip' to continue without them"
         )
         self._lost += until - asked
         self._go_to(until)

@@ -195,8 +195,8 @@ class Supervisor:
     def _leave_untried(self, waiting: deque[Case]) -> Iterator[dict[str, Any]]:
         """End the blocks that are left: they would only wait for the same cluster again."""
         reason = (
-            f"not tried: {MOST_UNANSWERED} workers in a row have ended because nobody answers at {self._silent}; see "
-            "that the brokers run and that workers can reach them, then run again"
+            f"not tried: {MOST_UNANSWERED} workers in a row have ended because no broker answers at {self._silent}; "
+            "see that the brokers run and that workers can reach them, then run again"
         )
         while waiting:
             case = waiting.popleft()
@@ -279,4 +279,4 @@ def _give_back(at_work: dict[Connection, tuple[WorkerProcess, Case]], pipe: Conn
 
 
 def _left_unclosed(case: Case, reason: str) -> str:
-    return f"partitions {case.partitions}: what their worker did is stored, and not all of it was closed: {reason}"
+    return f"partitions {case.partitions}: results are stored, but closing failed: {reason}"
