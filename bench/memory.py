@@ -1,4 +1,4 @@
-"""Measures the peak memory of kpipe's Python workers, over ranges of different lengths."""
+"""Peak memory of kpipe's Python workers, over ranges of different lengths."""
 
 from __future__ import annotations
 

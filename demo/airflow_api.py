@@ -29,7 +29,7 @@ FINISHED = frozenset({"success", "failed"})
 
 
 class AirflowApiError(SandboxError):
-    """Airflow rejected a request; `status` is the HTTP status."""
+    """Rejection of a request by Airflow; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Checks the subject of a commit: `type(scope): what it does`, in the imperative, in at most 72 characters.
+"""Check of the subject of a commit: `type(scope): what it does`, in the imperative, in at most 72 characters.
 
 A hook calls it with the file that holds the message.
 """

@@ -28,7 +28,7 @@ LOOK_SECONDS = 0.1
 
 
 class Cluster:
-    """Owns its clients, and their reports on their connections. A context manager: it closes them at the end.
+    """Owner of clients, and of their reports on their connections. A context manager: it closes them at the end.
 
     A question gets its answer, or an error, within `answer_seconds`. Until then it is repeated after an error that
     passes by itself, such as the move of a leader.

@@ -1,4 +1,4 @@
-"""Reads the offsets that a group holds, as a consumer that never joins it."""
+"""The offsets that a group holds, read by a consumer that never joins it."""
 
 from __future__ import annotations
 

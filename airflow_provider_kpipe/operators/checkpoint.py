@@ -1,4 +1,4 @@
-"""Publishes the offsets that a run has stored."""
+"""Operator that publishes the offsets that a run has stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RECORD_KEY = "kpipe_checkpoint"
 
 
 class KpipeCheckpointOperator(BaseOperator):
-    """Commits the stored offsets of a plan to its consumer group, and records them in XCom.
+    """Operator that commits the stored offsets of a plan to its consumer group, and records them in XCom.
 
     It runs even if the run task failed: it commits the completed prefix of each partition, and then fails if the run
     did not complete. Running it again changes nothing: after a complete run it returns its own record, as later

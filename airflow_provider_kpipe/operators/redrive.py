@@ -1,4 +1,4 @@
-"""Puts dead letters back: to the source topic, or through the segments to the output."""
+"""Operator that puts dead letters back: to the source topic, or through the segments to the output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RESULT_KEY = "kpipe_redrive_result"
 
 
 class KpipeRedriveOperator(SparkJobOperator):
-    """Redrives the dead letters that the params of the DAG run choose, each exactly once.
+    """Operator that redrives the dead letters that the params of the DAG run choose, each exactly once.
 
     The transaction that puts a letter back also enters it in a ledger topic, `<dead-letter topic>.redriven`: no second
     run, retry or overlapping run takes it again.

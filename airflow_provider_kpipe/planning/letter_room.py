@@ -1,4 +1,4 @@
-"""Checks the room for dead letters: a letter that its topic rejects stops a partition."""
+"""Room for dead letters: a letter that its topic rejects stops a partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks the cluster for the facts that the planner needs, and makes the plan."""
+"""The plan, made from facts that the planner asks the cluster for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a plan from XCom or a task's state against its pipeline and topic, before anything is read or committed.
+"""Checks of a plan from XCom or a task's state against its pipeline and topic, before records are read or committed.
 
 Other writers have access to these places too, and a DAG may have been changed since the plan was made.
 """

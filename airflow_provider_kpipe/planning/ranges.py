@@ -1,4 +1,4 @@
-"""Turns wishes and positions into frozen ranges. Pure: nothing here asks a broker."""
+"""Frozen ranges from wishes and positions. Pure: nothing here asks a broker."""
 
 from __future__ import annotations
 

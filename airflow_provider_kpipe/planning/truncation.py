@@ -1,4 +1,4 @@
-"""Asks leaders whether they know the records that lay before an offset."""
+"""Question to leaders whether they know the records that lay before an offset."""
 
 from __future__ import annotations
 

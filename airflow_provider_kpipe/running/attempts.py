@@ -1,4 +1,4 @@
-"""Begins attempts at the run of a plan."""
+"""Attempts at the run of a plan, and the checks at the start of each."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.1
 
 
 class JobRun:
-    """Submits a job and shows its progress, which it reads from Kafka and not from Spark.
+    """Run of a job: it submits the job, and shows its progress, which it reads from Kafka and not from Spark.
 
     A job that is killed and run again resumes at its last stored offset.
     """

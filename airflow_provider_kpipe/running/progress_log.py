@@ -1,4 +1,4 @@
-"""Shows the progress that a running job stores in Kafka, in the task log and wherever else the task wants it."""
+"""Progress that a running job stores in Kafka, shown in the task log and wherever else the task wants it."""
 
 from __future__ import annotations
 

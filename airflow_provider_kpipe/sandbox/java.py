@@ -1,4 +1,4 @@
-"""Finds a Java that can run Kafka, and builds the commands for it."""
+"""A Java that can run Kafka, and the commands for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds free loopback ports for servers that are about to start."""
+"""Free loopback ports for servers that are about to start."""
 
 from __future__ import annotations
 

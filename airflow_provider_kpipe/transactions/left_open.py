@@ -1,4 +1,4 @@
-"""Ends the transactions that killed jobs have left open."""
+"""End of the transactions that killed jobs have left open."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Runs on the executors: a partition worker for the ranges of each writer. It never imports Airflow."""
+"""Engine on the executors: a partition worker for the ranges of each writer. It never imports Airflow."""

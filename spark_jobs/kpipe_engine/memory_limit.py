@@ -1,4 +1,4 @@
-"""Limits the memory that a worker's process may write to."""
+"""Limit of the memory that a worker's process may write to."""
 
 from __future__ import annotations
 

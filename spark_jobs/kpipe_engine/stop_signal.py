@@ -28,7 +28,7 @@ ANSWER_SECONDS = 5.0
 
 
 class StopSignal:
-    """Tells whether partitions should yield now, and why."""
+    """Signal that partitions should yield now, with the reason."""
 
     def __init__(self, deadline: float | None = None) -> None:
         self._deadline = deadline

@@ -37,7 +37,7 @@ LEAST_WORKER_MEMORY_MB = 512
 
 
 class PipelineError(ValueError):
-    """A pipeline is declared in a way that cannot work."""
+    """Mistake in the declaration of a pipeline, which cannot work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Checks the kinds of value in the fields of a declaration: a wrong one fails where it is written."""
+"""Check of the kinds of value in the fields of a declaration: a wrong one fails where it is written."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LONGEST_DELAY_SECONDS = 3_600.0
 
 
 class PolicyError(ValueError):
-    """A policy is declared in a way that cannot work."""
+    """Mistake in the declaration of a policy, which cannot work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Decides the position of a partition in one place for the plan, the worker, the checkpoint and the gate. Pure.
+"""The position of a partition, decided in one place for the plan, the worker, the checkpoint and the gate. Pure.
 
 Four facts are known of a partition: the offset that its group holds, with the mark that a checkpoint puts beside it;
 the last offset that a checkpoint has committed, which only checkpoints record; the progress that runs have stored; and

@@ -31,7 +31,7 @@ COUNTERS: Mapping[Outcome, str] = {outcome: OWN_COUNTERS + outcome for outcome i
 
 
 class RedriveError(ValueError):
-    """A redrive is declared in a way that cannot work."""
+    """Mistake in the declaration of a redrive, which cannot work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reads which worker owns a partition, and stores a worker's claim to it."""
+"""Ownership of a partition: the stored lease of its owner, and a worker's own claim to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kpipe_engine.reading.checkpoints import Checkpoints
 
 
 class Claims:
-    """Claims partitions by a lease beside each stored offset. A worker that finds a later lease leaves the partition.
+    """Claims to partitions, by leases beside stored offsets. A worker that finds a later lease leaves the partition.
 
     For a partition that is cut into pieces, the lease beside the first piece counts for the workers of all pieces.
     """

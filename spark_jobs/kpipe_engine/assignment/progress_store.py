@@ -1,4 +1,4 @@
-"""Reads the progress that workers have stored, and encodes the progress that a worker stores."""
+"""Progress that workers have stored, read, and the progress of this worker, encoded to be stored."""
 
 from __future__ import annotations
 

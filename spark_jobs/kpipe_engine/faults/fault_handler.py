@@ -1,4 +1,4 @@
-"""Takes one of four actions for a record that cannot pass: the same one for all faults, or one chosen for each."""
+"""One of four actions for a record that cannot pass: the same one for all faults, or one chosen for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Choose = Callable[[Fault, SourceMessage], str]
 
 
 class FaultHandler:
-    """Makes a faulted record terminal, or stops in front of it."""
+    """Handler of faulted records: it makes a record terminal, or stops in front of it."""
 
     def __init__(self, choose: Choose, dead_letters: DeadLetters, watch: RunMonitor) -> None:
         self._choose = choose

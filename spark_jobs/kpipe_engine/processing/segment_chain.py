@@ -1,4 +1,4 @@
-"""Finds the user's segments by import path, opens them, runs them over each record, and closes them."""
+"""The user's segments: found by import path, opened, run over each record, and closed."""
 
 from __future__ import annotations
 

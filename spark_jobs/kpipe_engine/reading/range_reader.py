@@ -1,4 +1,4 @@
-"""Reads one range of one partition, and detects the end of the range by position."""
+"""Reader of one range of one partition, which detects the end of the range by position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STALL_SECONDS = 120.0
 
 
 class RangeReader:
-    """Reads one range after another. `next_offset` is the offset after the last record returned, holes passed over."""
+    """Reader of range after range. `next_offset` is the offset after the last record returned, holes passed over."""
 
     def __init__(self, shared_consumer: SharedConsumer, declared: KafkaSource, topic: str) -> None:
         self._shared_consumer, self._topic = shared_consumer, topic

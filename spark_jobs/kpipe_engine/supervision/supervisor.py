@@ -1,4 +1,4 @@
-"""Runs partition workers in processes of their own, and starts the next one when one has died."""
+"""Supervisor of partition workers in processes of their own: when one has died, it starts the next one."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ _MEANINGS = {"SIGKILL": ", as the kernel does where memory runs out,"}
 
 
 class Supervisor:
-    """Starts and watches the worker processes of one of Spark's Python workers.
+    """Supervisor of the worker processes of one of Spark's Python workers: it starts and watches them.
 
     It opens no Kafka client and imports no user code. So it can fork at any time, and survives anything that user code
     does. Idle processes wait for the next task.
