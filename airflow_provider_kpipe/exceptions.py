@@ -32,70 +32,70 @@ class KpipeError(RuntimeError):
 
 
 class ConnectionSettingsError(KpipeError):
-    """An Airflow connection does not describe a Kafka cluster."""
+    """Airflow connection that does not describe a Kafka cluster."""
 
 
 class KafkaUnavailableError(KpipeError):
-    """The cluster does not answer."""
+    """Lack of an answer from the cluster."""
 
     retriable: ClassVar[bool] = True
 
 
 class UnreachableError(KafkaUnavailableError):
-    """No broker answers at a connection's addresses: an outage if the connection has worked before, else a mistake."""
+    """Lack of a broker at a connection's addresses: an outage if the connection has worked before, else a mistake."""
 
 
 class HeldUpError(KafkaUnavailableError):
-    """An open transaction keeps a group from being read."""
+    """Open transaction that keeps a group from being read."""
 
 
 class ForbiddenError(KpipeError):
-    """The connection's user may not use a topic, a group or a transactional id."""
+    """Lack of a permission: the connection's user may not use a topic, a group or a transactional id."""
 
 
 class UnknownTopicError(KpipeError):
-    """A topic of the pipeline is not on the cluster."""
+    """Topic of the pipeline that is not on the cluster."""
 
 
 class PlanError(KpipeError):
-    """The wishes do not allow a plan."""
+    """Wishes that do not allow a plan."""
 
 
 class StalePlanError(KpipeError):
-    """The cluster has changed since the plan was made."""
+    """Plan that a change of the cluster has made stale."""
 
 
 class GroupInUseError(KpipeError):
-    """A consumer group that only the checkpoint should move has live members."""
+    """Live members in a consumer group that only the checkpoint should move."""
 
     retriable: ClassVar[bool] = True
 
 
 class GroupMovedError(KpipeError):
-    """Another client moved the committed offsets since the plan was made."""
+    """Move of the committed offsets by another client since the plan was made."""
 
 
 class CommitError(KpipeError):
-    """The broker did not commit the offsets of a checkpoint."""
+    """Failure to commit the offsets of a checkpoint."""
 
     retriable: ClassVar[bool] = True
 
 
 class IncompleteRunError(KpipeError):
-    """Some partition was not read to the end of its range."""
+    """Run that has not read some partition to the end of its range."""
 
     retriable: ClassVar[bool] = True
 
 
 class TooManyFaultsError(KpipeError):
-    """Too many of a run's records became dead letters or were skipped."""
+    """Run with too many records that became dead letters or were skipped."""
 
 
 class OverdueJobError(KpipeError):
-    """A job did not end in time, and was killed."""
+    """Job that did not end in time, and was killed."""
 
     retriable: ClassVar[bool] = True
 
 
 class YieldedRunError(KpipeError):
-    """Partitions were given up for good: to a newer run, or because the run's time was over."""
+    """Run that has given partitions up permanently: to a newer run, or because its time was over."""

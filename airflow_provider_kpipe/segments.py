@@ -58,7 +58,7 @@ class SegmentContext:
         if not isinstance(name, str) or not 0 < len(name.encode()) <= LONGEST_COUNTER_NAME:
             raise ValueError(f"counter {name!r}: a name has 1 to {LONGEST_COUNTER_NAME} bytes")
         if name.startswith(OWN_COUNTERS):
-            raise ValueError(f"counter {name!r}: names that begin with {OWN_COUNTERS!r} are kpipe's own")
+            raise ValueError(f"counter {name!r}: the prefix {OWN_COUNTERS!r} is reserved")
         # The chunk's counters include the names that earlier tries have counted.
         if len((self._names | self.counters.keys() | {name}) - {OTHERS}) > MOST_COUNTERS:
             if OTHERS not in self._names:

@@ -30,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """For a record, `slower` has to take `at_least` times as long as `faster`, or may take `at_most` times as long."""
+    """Bar for a record: `slower` has to take `at_least`, or may take `at_most`, this many times as long as `faster`."""
 
     slower: Entry
     faster: Entry

@@ -1,4 +1,4 @@
-"""Measures the CPU time: `python -m bench.cpu_time json arrow` does works in warm sessions, kpipe and Spark in turn.
+"""CPU time: `python -m bench.cpu_time json arrow` does works in warm sessions, kpipe and Spark in turn.
 
 For each job it prints the records per second, and for a record the microseconds of CPU in the broker, in Spark's JVM
 and in its Python workers. On a machine that they share, the sum limits the speed of a work. It includes the broker's

@@ -1,4 +1,4 @@
-"""Seeds source topics, and checks the output of a contestant."""
+"""Source topics and their records, and a check of the output of a contestant."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER_SECONDS = 30.0
 
 
 class WrongOutputError(BenchError):
-    """A contestant wrote other records than expected: its time means nothing."""
+    """Output of other records than expected: the contestant's time means nothing."""
 
 
 def seed(bootstrap_servers: str, records: Records) -> None:

@@ -1,4 +1,4 @@
-"""Makes all contestants."""
+"""All contestants."""
 
 from __future__ import annotations
 

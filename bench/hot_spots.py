@@ -1,4 +1,4 @@
-"""Profiles a worker: `python -m bench.hot_spots json` passes a work's records through its code, under cProfile.
+"""Profile of a worker: `python -m bench.hot_spots json` passes a work's records through its code, under cProfile.
 
 It runs only the worker's code, in this process, without Spark, one partition at a time. The profile leaves out
 librdkafka's own threads: compare the sum with the wall clock. The profiler makes calls slower than they are, so use it

@@ -1,4 +1,4 @@
-"""Describes the machine of a measurement, and the versions of the software."""
+"""Description of the machine of a measurement, and the versions of the software."""
 
 from __future__ import annotations
 

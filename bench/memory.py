@@ -1,4 +1,4 @@
-"""Measures the peak memory of kpipe's Python workers, over ranges of different lengths."""
+"""Peak memory of kpipe's Python workers, over ranges of different lengths."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PeakMemory:
     @property
     def megabytes(self) -> float:
         if not self._peaks:
-            raise BenchError("no Python worker was seen: its memory cannot be told")
+            raise BenchError("no Python worker was seen: its memory cannot be measured")
         return max(self._peaks.values()) / 1000
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Starts the processes to measure: a whole submit, or a session that waits for its turn."""
+"""Measured processes: a whole submit, or a session that waits for its turn."""
 
 from __future__ import annotations
 

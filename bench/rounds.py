@@ -1,4 +1,4 @@
-"""Measures works and contestants in turn, in an order that is shuffled for every round, by a seed."""
+"""Rounds of works and contestants, in an order that is shuffled for every round, by a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chooses the parts to measure: all of them, the quick ones, or one."""
+"""Choice of the parts to measure: all of them, the quick ones, or one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures small runs inside Airflow, from the trigger to the end of the last task: kpipe's DAG and the peer's."""
+"""Small runs inside Airflow, from the trigger to the end of the last task: kpipe's DAG and the peer's."""
 
 from __future__ import annotations
 

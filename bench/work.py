@@ -12,7 +12,7 @@ SAMPLE_EVERY = 1_000
 
 
 class BenchError(RuntimeError):
-    """The benchmark cannot go on; the message says why."""
+    """A benchmark that cannot continue; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def parse(record: Record) -> Record:
 
 
 class Enrich:
-    """Adds the fields that the readers of orders.enriched need. A class can hold resources that are costly to open."""
+    """Segment that adds the fields that readers of orders.enriched need. It can hold what is costly to open."""
 
     def open(self, context: SegmentContext) -> None:
         self.run_key = context.run_key

@@ -20,7 +20,7 @@ from demo.airflow_settings import LOCK_SECONDS, Connection
 ANSWER_SECONDS = LOCK_SECONDS + 10.0
 TRIES = 5
 POLL_SECONDS = 0.2
-# Airflow's answers when SQLite has refused a writer.
+# Airflow's answers when SQLite has rejected a writer.
 LOCKED = {
     HTTPStatus.INTERNAL_SERVER_ERROR: "Database error",
     HTTPStatus.SERVICE_UNAVAILABLE: "Database is locked",
@@ -29,7 +29,7 @@ FINISHED = frozenset({"success", "failed"})
 
 
 class AirflowApiError(SandboxError):
-    """Airflow rejected a request; `status` is the HTTP status."""
+    """Rejection of a request by Airflow; `status` is the HTTP status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -97,7 +97,7 @@ class AirflowApi:
             except AirflowApiError as error:
                 if not any(error.status == status and said in str(error) for status, said in LOCKED.items()):
                     raise
-            # SQLite refuses a writer if another one changes rows that it has read; Airflow has rolled it back.
+            # SQLite rejects a writer if another one changes rows that it has read; Airflow has rolled it back.
             time.sleep(POLL_SECONDS)
         return _answer(request)
 

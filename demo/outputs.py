@@ -1,4 +1,4 @@
-"""Reads the outcome of a demo run back from Kafka."""
+"""The outcome of a demo run, read back from Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows the progress of a run: one line per partition, rewritten in place on a terminal."""
+"""Progress of a run: one line per partition, rewritten in place on a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a program that has many processes, and ends all of them when its parent ends.
+"""Supervisor of a program that has many processes: it ends all of them when its parent ends.
 
 Run as `python -m ...supervisor <programs as JSON>` with a pipe as stdin. The end of the pipe is the order to end
 everything: the parent closes it, or Linux does because the parent was killed.

@@ -1,4 +1,4 @@
-"""Checks the subject of a commit: `type(scope): what it does`, in the imperative, in at most 72 characters.
+"""Check of the subject of a commit: `type(scope): what it does`, in the imperative, in at most 72 characters.
 
 A hook calls it with the file that holds the message.
 """
@@ -14,7 +14,7 @@ TYPES = ("bench", "build", "chore", "ci", "docs", "feat", "fix", "perf", "refact
 _SUBJECT = re.compile(rf"({'|'.join(TYPES)})(\([a-z0-9 ,._-]+\))?!?: (?P<words>\S.*)")
 # Git writes these itself.
 _BY_GIT = ("Merge ", "Revert ", "fixup! ", "squash! ")
-# "adds" and "added" tell of a commit; "add" says what it does. A verb of its own may end so, too.
+# "adds" and "added" describe a commit; "add" says what it does. A verb of its own may end so, too.
 _NO_IMPERATIVE = re.compile(r"[a-z]+(ed|ing|[^s']s)")
 _VERBS = frozenset({"bring", "embed", "feed", "focus", "process", "seed", "shed", "speed"})
 

@@ -1,1 +1,1 @@
-"""Commits offsets to the public group, and reports whether partitions are drained."""
+"""Commits of offsets to the public group, and reports of drained partitions."""

@@ -1,4 +1,4 @@
-"""Compares a group's committed offsets with a target: it has drained the partitions that have reached it."""
+"""Comparison of a group's committed offsets with a target: it has drained the partitions that have reached it."""
 
 from __future__ import annotations
 

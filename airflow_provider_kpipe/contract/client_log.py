@@ -20,7 +20,7 @@ _OPENING = re.compile(r"in state (INIT|DOWN|TRY_CONNECT|CONNECT|SSL_HANDSHAKE|AU
 
 
 class Causes:
-    """Logs each cause at once, and again after `AGAIN_SECONDS`, with the number of repetitions meanwhile.
+    """Log of causes: each at once, and again after `AGAIN_SECONDS`, with the number of repetitions meanwhile.
 
     A broker that is down causes a line for each try of each client.
     """
@@ -39,14 +39,14 @@ class Causes:
             if len(self._told) >= MOST_CAUSES:
                 self._told.clear()
             self._told[cause] = (now, 0)
-        log.log(level, "%s%s", text, f" (and {silenced} times more since it was told last)" if silenced else "")
+        log.log(level, "%s%s", text, f" (and {silenced} times more since it was last logged)" if silenced else "")
 
 
 CAUSES = Causes()
 
 
 class ClientLog:
-    """Takes the place of a client's logger. Its lines arrive when the client is polled."""
+    """Stand-in for a client's logger. Its lines arrive when the client is polled."""
 
     def __init__(self) -> None:
         self.lost_connection = False

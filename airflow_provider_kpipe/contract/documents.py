@@ -1,4 +1,4 @@
-"""Converts frozen value objects to plain JSON and back.
+"""Conversion of frozen value objects to plain JSON and back.
 
 An older or newer version, another program or a person may have written a document that crosses a process border.
 docs/architecture.md, "How documents change", has the rules.
@@ -24,11 +24,11 @@ _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 class DocumentError(ValueError):
-    """A JSON document does not fit the value object that it should become."""
+    """Failure of a JSON document to fit the value object that it should become."""
 
 
 class OtherVersionError(DocumentError):
-    """A document does not fit because another version of kpipe wrote it; that version can read it."""
+    """Failure of a document to fit, because another version of kpipe wrote it; that version can read it."""
 
 
 class Document:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# By its title: whoever has installed the wheel has no file of the checkout.
+# By its title: a user of the wheel has no file of the checkout.
 PAGE = "the page 'Permissions' of kpipe's documentation"
 REMEDY = f"see {PAGE} for all that it has to be allowed, then run again"
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Read(Reader):
-    """Reads the value from Avro, by the schema that it was written with."""
+    """Segment that reads the value from Avro, by the schema that it was written with."""
 
     def serde(self, client: SchemaRegistryClient) -> Any:
         from confluent_kafka.schema_registry.avro import AvroDeserializer
@@ -20,7 +20,7 @@ class Read(Reader):
 
 
 class Write(Writer):
-    """Writes the value to Avro, by the newest schema of its subject or by the `schema` of a derived class."""
+    """Segment that writes the value to Avro, by its subject's newest schema or the `schema` of a derived class."""
 
     schema: ClassVar[str | None] = None
 
@@ -31,12 +31,12 @@ class Write(Writer):
 
 
 class ReadKey(Read):
-    """Reads the key from Avro."""
+    """Segment that reads the key from Avro."""
 
     part = "key"
 
 
 class WriteKey(Write):
-    """Writes the key to Avro."""
+    """Segment that writes the key to Avro."""
 
     part = "key"

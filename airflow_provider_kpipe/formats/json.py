@@ -12,7 +12,7 @@ from airflow_provider_kpipe.record import Record
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 # Made once: `json.dumps` makes an encoder for each call with an argument other than the default. Even without

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Read(Reader):
-    """Reads the value from JSON, and checks it against the schema that it was written with."""
+    """Segment that reads the value from JSON, and checks it against the schema that it was written with."""
 
     def serde(self, client: SchemaRegistryClient) -> Any:
         from confluent_kafka.schema_registry.json_schema import JSONDeserializer
@@ -21,7 +21,7 @@ class Read(Reader):
 
 
 class Write(Writer):
-    """Writes the value to JSON, by the newest schema of its subject or by the `schema` of a derived class."""
+    """Segment that writes the value to JSON, by its subject's newest schema or the `schema` of a derived class."""
 
     schema: ClassVar[str | None] = None
 
@@ -32,12 +32,12 @@ class Write(Writer):
 
 
 class ReadKey(Read):
-    """Reads the key from JSON."""
+    """Segment that reads the key from JSON."""
 
     part = "key"
 
 
 class WriteKey(Write):
-    """Writes the key to JSON."""
+    """Segment that writes the key to JSON."""
 
     part = "key"

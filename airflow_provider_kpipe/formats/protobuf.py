@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Read(Reader):
-    """Reads the value from Protobuf."""
+    """Segment that reads the value from Protobuf."""
 
     message_type: ClassVar[Any] = None
 
@@ -26,7 +26,7 @@ class Read(Reader):
 
 
 class Write(Writer):
-    """Writes the value to Protobuf, by its subject's newest schema, or with `auto_register` by its own."""
+    """Segment that writes the value to Protobuf, by its subject's newest schema, or with `auto_register` by its own."""
 
     message_type: ClassVar[Any] = None
 
@@ -38,13 +38,13 @@ class Write(Writer):
 
 
 class ReadKey(Read):
-    """Reads the key from Protobuf."""
+    """Segment that reads the key from Protobuf."""
 
     part = "key"
 
 
 class WriteKey(Write):
-    """Writes the key to Protobuf."""
+    """Segment that writes the key to Protobuf."""
 
     part = "key"
 

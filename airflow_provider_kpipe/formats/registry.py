@@ -60,7 +60,7 @@ class RegistrySegment(ABC):
 
 
 class Reader(RegistrySegment):
-    """Reads bytes with a schema's id in front. It needs no settings: the id names the schema of the bytes."""
+    """Reader of bytes with a schema's id in front. It needs no settings: the id names the schema of the bytes."""
 
     end = "source"
 
@@ -87,7 +87,7 @@ class Reader(RegistrySegment):
 
 
 class Writer(RegistrySegment):
-    """Writes bytes with a schema's id in front, for the topic that the record goes to."""
+    """Writer of bytes with a schema's id in front, for the topic that the record goes to."""
 
     end = "destination"
 
@@ -142,7 +142,7 @@ def _typed(name: str, value: str) -> str | float:
     try:
         return float(value)
     except ValueError:
-        raise ValueError(f"schema.registry.{name}={value!r} is no number") from None
+        raise ValueError(f"schema.registry.{name}={value!r} is not a number") from None
 
 
 def _is_unknown_schema(error: Exception) -> bool:

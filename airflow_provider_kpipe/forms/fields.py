@@ -12,7 +12,7 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class FormError(ValueError):
-    """A form holds an invalid value; the message is for the user who filled it in."""
+    """Invalid value in a form; the message is for the user who filled it in."""
 
 
 def refuse_unknown(form: Mapping[str, Any], fields: tuple[str, ...]) -> None:

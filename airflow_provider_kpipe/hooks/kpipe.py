@@ -1,4 +1,4 @@
-"""Turns the id of an Airflow connection into librdkafka settings."""
+"""Hook from the id of an Airflow connection to librdkafka settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class KpipeHook(BaseHook):
-    """Reads a Kafka connection, such as the Kafka provider's: its extra holds librdkafka settings."""
+    """Hook for a Kafka connection, such as the Kafka provider's: its extra holds librdkafka settings."""
 
     def __init__(self, kafka_conn_id: str = "kafka_default") -> None:
         super().__init__()

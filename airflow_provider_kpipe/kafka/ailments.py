@@ -56,13 +56,13 @@ _AILMENTS = (
     _Ailment(
         _TRANSPORT,
         re.compile(r"SSL routines.*alert .*certificate"),
-        "the cluster wants to see a certificate of the client: fix ssl.certificate.location and ssl.key.location of "
+        "the cluster requires a client certificate: fix ssl.certificate.location and ssl.key.location of "
         "the connection",
         is_final=True,
     ),
     _Ailment(
         _TRANSPORT | _SSL,
-        # The listener hangs up, or answers without encryption.
+        # The listener closes the connection, or answers without encryption.
         re.compile("Disconnected.* in state SSL_HANDSHAKE|wrong version number"),
         "the listener speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext, or name "
         "another listener in bootstrap.servers",
@@ -78,28 +78,28 @@ _AILMENTS = (
     _Ailment(
         _RESOLVE,
         _ANYTHING,
-        "no such host is known: fix bootstrap.servers of the connection, or the name service",
+        "the host name cannot be resolved: fix bootstrap.servers of the connection, or the name service",
         is_of_address=True,
     ),
     _Ailment(
         _TRANSPORT,
         # A proxy resets the connection if it finds no broker.
         re.compile("Connection refused|Connect to .* failed: Connection reset"),
-        "nobody listens there: see that the cluster is up, and that host and port in bootstrap.servers of the "
+        "connection refused: see that the cluster is up, and that host and port in bootstrap.servers of the "
         "connection are right",
         is_of_address=True,
     ),
     _Ailment(
         _TRANSPORT,
         re.compile("Disconnected.* in state APIVERSION_QUERY"),
-        "the listener hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the "
+        "the listener closes connections without TLS, or no broker is behind it: set security.protocol of the "
         "connection to ssl or sasl_ssl, or fix bootstrap.servers",
         is_of_address=True,
     ),
     _Ailment(
         _TRANSPORT,
         re.compile("Disconnected.* in state UP"),
-        "the listener hangs up on whoever does not log in: set security.protocol of the connection to sasl_plaintext "
+        "the listener closes connections without login: set security.protocol of the connection to sasl_plaintext "
         "or sasl_ssl, and its login and password",
         is_of_address=True,
     ),

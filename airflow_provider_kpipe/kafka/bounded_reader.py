@@ -1,4 +1,4 @@
-"""Reads one range of a topic into this process, for ranges that are small enough."""
+"""Reader of one range of a topic into this process, for ranges that are small enough."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def within(seconds: float, call: Callable[[], T]) -> T:
     """Make a call that may never return, such as a commit whose coordinator is gone.
 
     The call runs in a thread of its own. If it is late, this raises the error that librdkafka raises at its own bounds;
-    the thread goes on until the call or the process ends.
+    the thread runs on until the call or the process ends.
     """
     return result_within(seconds, _begun(call))
 
@@ -49,7 +49,7 @@ def _begun(call: Callable[[], T]) -> Future[T]:
     def make() -> None:
         try:
             answer.set_result(call())
-        except BaseException as error:  # noqa: BLE001  # whoever asked gets it
+        except BaseException as error:  # noqa: BLE001  # the caller gets it
             answer.set_exception(error)
 
     threading.Thread(target=make, name="kpipe-bounded-call", daemon=True).start()

@@ -105,8 +105,8 @@ def failure_of(error: KafkaError, ailments: Ailments, about: str, address: str) 
     """Return the exception for an error instead of an answer; `ailments` is what the client has reported meanwhile."""
     if not passes(error):
         kind = ForbiddenError if error.code() in _FORBIDDEN else KpipeError
-        return kind(f"the Kafka cluster at {address} gives no answer {about} ({error.str()}): {remedy(error)}")
-    said = f"the Kafka cluster at {address} does not answer {about} ({str(ailments) or error.str()})"
+        return kind(f"the Kafka cluster at {address} rejected the request {about} ({error.str()}): {remedy(error)}")
+    said = f"the Kafka cluster at {address} is unreachable, asked {about} ({str(ailments) or error.str()})"
     todo = ailments.remedy or remedy(error)
     if ailments.are_final:
         return ConnectionSettingsError(f"{said}: {todo}")

@@ -28,7 +28,7 @@ LOOK_SECONDS = 0.1
 
 
 class Cluster:
-    """Owns its clients, and their reports on their connections. A context manager: it closes them at the end.
+    """Owner of clients, and of their reports on their connections. A context manager: it closes them at the end.
 
     A question gets its answer, or an error, within `answer_seconds`. Until then it is repeated after an error that
     passes by itself, such as the move of a leader.
@@ -123,7 +123,7 @@ class Cluster:
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     def _answer(self, question: Callable[[AdminClient, float], Mapping[K, Future[T]]], seconds: float) -> dict[K, T]:
-        """Wait for the answers until a cause is final: the client itself goes on asking a broker that rejects it."""
+        """Wait for the answers until a cause is final: the client itself keeps asking a broker that rejects it."""
         if self._admin is None:
             self._admin = self._made(AdminClient, self._settings)
         admin, until = self._admin, time.monotonic() + seconds
@@ -149,7 +149,7 @@ class Cluster:
             return kind(dict(settings))
         except KafkaException as refusal:
             raise ConnectionSettingsError(
-                f"librdkafka refuses the settings of the Kafka connection: {refusal.args[0].str()}: fix its extra"
+                f"librdkafka rejects the settings of the Kafka connection: {refusal.args[0].str()}: fix its extra"
             ) from refusal
 
 

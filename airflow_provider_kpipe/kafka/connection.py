@@ -1,4 +1,4 @@
-"""Turns an Airflow connection into librdkafka settings: allow-listed, so that a connection can only tune."""
+"""Settings for librdkafka from an Airflow connection: allow-listed, so that a connection can only tune."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names the transaction that keeps a group from being read: a reader only sees that the broker does not answer."""
+"""The name of the transaction that keeps a group from being read: a reader sees only that no broker answers."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def name_what_holds_up(
         raise HeldUpError(
             f"group {group!r} cannot be read: a transaction that commits its offsets for partitions "
             f"{', '.join(map(str, held_up))} of {topic!r} has not ended within {cluster.answer_seconds:g} s, most "
-            f"likely that of transactional id {writers}; whoever began it is still at it, or was killed there. Try "
-            "again later, or run the checkpoint of that run again, which ends the transaction at once; the broker ends "
-            "it when the transaction's timeout is over"
+            f"likely that of transactional id {writers}; its client is still running, or was killed before it "
+            "committed. Try again later, or run the checkpoint of that run again, which ends the transaction at once; "
+            "the broker ends it when the transaction's timeout is over"
         ) from cause
 
 

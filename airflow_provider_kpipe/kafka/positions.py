@@ -85,7 +85,7 @@ class GroupOffset:
 
 
 class Positions:
-    """Reads positions from one cluster. A context manager: it keeps a client per group open inside the block."""
+    """Reader of positions on one cluster. A context manager: it keeps a client per group open inside the block."""
 
     def __init__(self, settings: Mapping[str, str], *, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.cluster = Cluster(settings, answer_seconds=answer_seconds)

@@ -1,4 +1,4 @@
-"""Turns an Airflow connection into the settings of its schema registry, which have the prefix `schema.registry.`."""
+"""Settings of a schema registry from an Airflow connection: they have the prefix `schema.registry.`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fits a producer to the topics it writes to, by their settings."""
+"""Limits of topics, which a producer that writes to them is fitted to."""
 
 from __future__ import annotations
 

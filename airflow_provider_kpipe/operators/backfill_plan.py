@@ -1,4 +1,4 @@
-"""Freezes the ranges that a user asked for in the form of a backfill DAG."""
+"""Operator that freezes the ranges that a user asked for in the form of a backfill DAG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DECIDED_BY_FORM = ("start", "end", "partitions", "max_records", "max_records_per
 
 
 class KpipeBackfillPlanOperator(KpipePlanOperator):
-    """Plans the wishes in the params of the DAG run, and checks dates and unknown fields, which Airflow does not."""
+    """Operator that plans the wishes in the DAG run's params. It checks dates and unknown fields; Airflow does not."""
 
     template_fields = ()
 
@@ -79,7 +79,8 @@ def backfill_params(*, fixed: Mapping[str, Any] | None = None) -> dict[str, Para
         ),
         "publish": Param(
             False, type="boolean", section="What to do", title="Move the live group",
-            description="Commit to the pipeline's own group: never back, never over unread records. Off: it stays put.",
+            description="Commit to the pipeline's own group: never back, never over unread records. "
+            "Off: the live group does not move.",
         ),
     }  # fmt: skip
     return with_fixed(form, fixed)

@@ -1,4 +1,4 @@
-"""Publishes the offsets that a run has stored."""
+"""Operator that publishes the offsets that a run has stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RECORD_KEY = "kpipe_checkpoint"
 
 
 class KpipeCheckpointOperator(BaseOperator):
-    """Commits the stored offsets of a plan to its consumer group, and records them in XCom.
+    """Operator that commits the stored offsets of a plan to its consumer group, and records them in XCom.
 
     It runs even if the run task failed: it commits the completed prefix of each partition, and then fails if the run
     did not complete. Running it again changes nothing: after a complete run it returns its own record, as later
@@ -75,7 +75,7 @@ class KpipeCheckpointOperator(BaseOperator):
             # Trying the checkpoint again would not advance the run.
             raise AirflowFailException(
                 f"{len(stopped)} of {len(checkpoint.partitions)} partitions of {plan.topic!r} stopped before their "
-                "end; what they had completed is committed, and the next run goes on from there. First: "
+                "end; what they had completed is committed, and the next run resumes there. First: "
                 f"partition {stopped[0].partition}: {stopped[0].reason or 'not finished'}"
             )
         self.check_faults(checkpoint)

@@ -1,4 +1,4 @@
-"""Freezes the ranges that one run will read."""
+"""Operator that freezes the ranges that one run will read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BACKFILL_PLAN_KEY = "kpipe_backfill_plan"
 
 
 class KpipePlanOperator(BaseOperator):
-    """Resolves wishes about offsets into ranges, once per DAG run, and returns the plan as XCom.
+    """Operator that resolves wishes about offsets into ranges, once per DAG run, and returns the plan as XCom.
 
     In a run of Airflow's own backfill it reads the data interval, under a group of its own.
 

@@ -1,4 +1,4 @@
-"""Puts dead letters back: to the source topic, or through the segments to the output."""
+"""Operator that puts dead letters back: to the source topic, or through the segments to the output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RESULT_KEY = "kpipe_redrive_result"
 
 
 class KpipeRedriveOperator(SparkJobOperator):
-    """Redrives the dead letters that the params of the DAG run choose, each exactly once.
+    """Operator that redrives the dead letters that the params of the DAG run choose, each exactly once.
 
     The transaction that puts a letter back also enters it in a ledger topic, `<dead-letter topic>.redriven`: no second
     run, retry or overlapping run takes it again.
@@ -215,7 +215,7 @@ def redrive_params(
         ),
         "pipeline": Param(
             None, type=["null", "string"], section="Which dead letters", title="Pipeline",
-            description="The one that wrote them. Empty: the pipeline of this DAG. *: whoever wrote them.",
+            description="Pipeline that wrote the dead letters; empty: this DAG's; *: any.",
         ),
         "record": Param(
             None, type=["null", "string"], section="Which dead letters", title="One record",
@@ -235,12 +235,12 @@ def redrive_params(
         ),
         "max_attempts": Param(
             max_attempts, type=["null", "integer", "string"], section="What to do", title="At most so many attempts",
-            description="Records that became dead letters so often are parked. Empty: no limit.",
+            description="Records are parked after this many attempts. Empty: no limit.",
         ),
         "each_letter": Param(
             each_letter, type="boolean", section="What to do", title="Each letter",
-            description="Several runs leave several letters of one record. Off: it goes back once, and the others are "
-            "counted as duplicate. On: it goes back as often.",
+            description="If several runs left dead letters of one record. Off: put each record back once, and count "
+            "the other letters as duplicate. On: once per dead letter.",
         ),
         "dry_run": Param(
             False, type="boolean", section="What to do", title="Only count",

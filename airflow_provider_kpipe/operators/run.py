@@ -1,4 +1,4 @@
-"""Runs one bounded Spark job over a plan."""
+"""Operator that runs one bounded Spark job over a plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUN_KEY = "kpipe_run"
 
 
 class KpipeRunOperator(SparkJobOperator):
-    """Submits the job, shows its progress, and fails unless every range was read to its end.
+    """Operator that submits the job, shows its progress, and fails unless every range was read to its end.
 
     If it is cleared after it has completed, it returns its recorded result, and submits nothing.
 

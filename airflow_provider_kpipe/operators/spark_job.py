@@ -29,7 +29,7 @@ PROGRESS_KEY = "progress"
 
 
 class SparkJobOperator(BaseOperator):
-    """Submits one bounded job at a time, which does not outlive its task.
+    """Base of the operators that submit one bounded job at a time, which does not outlive its task.
 
     The operator reads the job's progress from Kafka, not from its output: a job that is killed and tried again resumes
     at its last stored offset.

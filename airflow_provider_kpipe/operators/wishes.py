@@ -43,7 +43,7 @@ def of_interval(wishes: Wishes, context: Context) -> Wishes:
     )
     if start == end:
         raise PlanError(
-            f"the run is a backfill, and its data interval has no length, so there is nothing to read: {INTERVALS}; or "
+            f"the run is a backfill, and its data interval is empty, so there is nothing to read: {INTERVALS}; or "
             "fill in the form of a DAG with kpipe_backfill_task_group"
         )
     return Wishes(start=start, end=end, partitions=wishes.partitions)
@@ -60,9 +60,8 @@ def check_interval(wishes: Wishes, context: Context) -> None:
     if None in moments or {parse_limit(each, "data_interval") for each in moments} != {wishes.start}:
         return
     raise PlanError(
-        f"the start is the data interval of the run, which has no length: it is {shown(wishes.start)}, the moment of "
-        f"the run itself, and all records from before would never be read: {INTERVALS}; or leave start out, to go on "
-        "where the group stands"
+        f"the data interval is empty (it starts and ends at {shown(wishes.start)}), so nothing before it would ever be "
+        f"read: {INTERVALS}; or leave start out, to resume at the group's offsets"
     )
 
 

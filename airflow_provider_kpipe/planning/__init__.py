@@ -1,1 +1,1 @@
-"""Turns a request into a frozen plan, and makes all checks that come before records are read."""
+"""Plans: a request becomes frozen ranges, after all checks that come before records are read."""

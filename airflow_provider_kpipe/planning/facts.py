@@ -1,4 +1,4 @@
-"""Asks the cluster for all known facts of the partitions of a group."""
+"""All known facts of the partitions of a group, asked of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the room for dead letters: a letter that its topic rejects stops a partition."""
+"""Room for dead letters: a letter that its topic rejects stops a partition."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_letter_room(pipeline: KafkaPipeline, source: Mapping[str, str], writte
         return
     if "compact" in letters.get(POLICY, ""):
         log.warning(
-            "%r has %s=%s: of dead letters with one key it keeps the newest, and one without a key, which it rejects, "
-            "would stop its partition; set %s to delete",
+            "%r has %s=%s and is compacted: it keeps only the newest dead letter of a key and rejects those without a "
+            "key, which would stop their partition; set %s to delete",
             *(declared.topic, POLICY, letters[POLICY], POLICY),
         )
     # A mapper decides the size of its letters.

@@ -1,4 +1,4 @@
-"""Asks the cluster for the facts that the planner needs, and makes the plan."""
+"""The plan, made from facts that the planner asks the cluster for."""
 
 from __future__ import annotations
 
@@ -114,10 +114,10 @@ def check_owner(pipeline: KafkaPipeline, facts: Mapping[int, Facts]) -> None:
     for partition, known in facts.items():
         if known.owner is not None and known.owner != pipeline.owner:
             raise PlanError(
-                f"group {pipeline.group!r} is where pipeline {known.owner!r} stands in partition {partition} of "
-                f"{pipeline.source.topic!r}, and this one is {pipeline.owner!r} (its name, and a digest of its name "
-                "and destination): give it a name or a group_id of its own; or, if it takes the other one's place, "
-                "reset the group to where it stands (kafka-consumer-groups.sh --reset-offsets --to-current)"
+                f"partition {partition} of group {pipeline.group!r} belongs to pipeline {known.owner!r} over "
+                f"{pipeline.source.topic!r}, and this one is {pipeline.owner!r}: give it its own name or group_id; or, "
+                "if it replaces the other one, reset the group to its current offsets "
+                "(kafka-consumer-groups.sh --reset-offsets --to-current)"
             )
 
 
@@ -129,9 +129,9 @@ def check_other_topics(positions: Positions, pipeline: KafkaPipeline, facts: Map
     others = sorted(positions.topics_of(counter) - {topic})
     if others:
         raise PlanError(
-            f"group {pipeline.group!r} is where a pipeline over {others[0]!r} stands, and pipeline {pipeline.name!r} "
-            f"reads {topic!r}: give it a name or a group_id of its own; or, if it has moved to this topic, forget the "
-            f"other one (kafka-consumer-groups.sh --delete-offsets --group {counter} --topic {others[0]})"
+            f"group {pipeline.group!r} already belongs to a pipeline over topic {others[0]!r}, and pipeline "
+            f"{pipeline.name!r} reads {topic!r}: give it its own name or group_id; or, if it has moved to this topic, "
+            f"forget the other one (kafka-consumer-groups.sh --delete-offsets --group {counter} --topic {others[0]})"
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks a plan from XCom or a task's state against its pipeline and topic, before anything is read or committed.
+"""Checks of a plan from XCom or a task's state against its pipeline and topic, before records are read or committed.
 
 Other writers have access to these places too, and a DAG may have been changed since the plan was made.
 """
@@ -66,8 +66,8 @@ def check_in_log(positions: Positions, plan: Plan) -> Topic:
         if planned.end > ends[planned.partition]:
             raise StalePlanError(
                 f"the plan {plan.run_key!r} ends at {planned.end} in partition {planned.partition} of {plan.topic!r}, "
-                f"and the log at {ends[planned.partition]}: the partition was truncated, or somebody has changed the "
-                "plan; start a new run"
+                f"and the log at {ends[planned.partition]}: the partition was truncated, or the plan was changed "
+                "afterwards; start a new run"
             )
     return topic
 
@@ -79,8 +79,8 @@ def check_reached(positions: Positions, topic: Topic, plan: Plan, reached: Mappi
         if offset > ends[partition]:
             raise StalePlanError(
                 f"what is stored says that partition {partition} of {plan.topic!r} was handled up to {offset}, and the "
-                f"log ends at {ends[partition]}: somebody has changed what group {plan.progress_group()!r} holds; "
-                "delete that group, and start a new run"
+                f"log ends at {ends[partition]}: another client has changed the offsets of group "
+                f"{plan.progress_group()!r}; delete that group, and start a new run"
             )
 
 
@@ -97,5 +97,5 @@ def _check_partitions(plan: Plan) -> None:
         if planned.partition >= plan.topic_partitions:
             raise StalePlanError(
                 f"the plan {plan.run_key!r} has partition {planned.partition} of a topic with {plan.topic_partitions}: "
-                "somebody has changed it; start a new run"
+                "the plan was changed afterwards; start a new run"
             )

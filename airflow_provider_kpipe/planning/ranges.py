@@ -1,4 +1,4 @@
-"""Turns wishes and positions into frozen ranges. Pure: nothing here asks a broker."""
+"""Frozen ranges from wishes and positions. Pure: nothing here asks a broker."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Wishes:
             for partition in sorted(start.keys() & end.keys()):
                 if end[partition] < start[partition]:
                     raise ValueError(
-                        f"partition {partition}: the end {end[partition]} lies before the start {start[partition]}: "
-                        "exchange or fix them"
+                        f"partition {partition}: start {start[partition]} is after end {end[partition]}: "
+                        "swap or correct them"
                     )
 
     @property
@@ -206,14 +206,14 @@ def _continued(otherwise: str, partition: int, standing: Standing, snapshot: Sna
     """Return the group's position, or a later offset if a run stored more and its checkpoint never came."""
     if standing.follows is not None:
         log.info(
-            "partition %d: going on at %s, stored by run %s whose checkpoint never came",
+            "partition %d: resuming at %s, stored by run %s whose checkpoint never came",
             partition,
             standing.next_offset,
             standing.follows,
         )
     if standing.ignores is not None:
         log.warning(
-            "partition %d: somebody has moved the group to %s since run %s stored its progress; the group decides",
+            "partition %d: another client moved the group to %s after run %s stored its progress; the group decides",
             partition,
             snapshot.committed(partition),
             standing.ignores,
@@ -277,7 +277,7 @@ def _check(wishes: Wishes, partition: int, starts: dict[int, int], ends: dict[in
             # The group is past the window already: nothing is left to do.
             ends[partition] = start
             return
-        raise PlanError(f"{where}: the start {start} lies beyond the end {end}: exchange or fix them")
+        raise PlanError(f"{where}: start {start} is after end {end}: swap or correct them")
 
 
 def _capped(starts: Offsets, ends: Offsets, snapshot: Snapshot, wishes: Wishes) -> dict[int, int]:

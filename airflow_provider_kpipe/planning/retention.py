@@ -1,4 +1,4 @@
-"""Checks that brokers accept and keep the outputs of a run, by the timestamps that the records carry."""
+"""Check that brokers accept and keep the outputs of a run, by the timestamps that the records carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits that topics set on the timestamps of their records: a broker deletes or rejects a record beyond them."""
+"""Limits of topics on the timestamps of their records: a broker deletes or rejects a record beyond them."""
 
 from __future__ import annotations
 

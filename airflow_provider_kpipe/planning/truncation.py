@@ -1,4 +1,4 @@
-"""Asks leaders whether they know the records that lay before an offset."""
+"""Question to leaders whether they know the records that lay before an offset."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def refuse_truncated(cluster: Cluster, group: str, topic: str, asked: Mapping[in
         raise PlanError(
             f"partition {partition} of {topic!r} was truncated by an unclean election: what was read for the group "
             f"ends at {asked[partition][0]}, and the leader that is there now does not know what lay before ({lost}). "
-            "Records may be lost, and others may have taken their offsets: reset the group to where it should go on"
+            "Records may be lost, and others may have taken their offsets: reset the group to where it should resume"
         )
 
 

@@ -1,4 +1,4 @@
-"""Checks whether windows of time in which nothing was found could have held records."""
+"""Check of windows of time in which nothing was found: they may not have held any records."""
 
 from __future__ import annotations
 

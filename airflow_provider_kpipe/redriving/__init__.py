@@ -1,1 +1,1 @@
-"""Freezes, previews and checks a redrive, and keeps the ledger's topic."""
+"""Redrives: frozen, previewed and checked, with the ledger's topic."""

@@ -1,4 +1,4 @@
-"""Freezes the ranges of dead letters that a redrive looks at."""
+"""Frozen ranges of the dead letters that a redrive looks at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that redriven records stay in their topic: they go back with the timestamp that they had, however old."""
+"""Check that redriven records stay in their topic: they go back with the timestamp that they had, however old."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that a redrive chooses existing dead letters: a slip in a form would redrive none, and look like success."""
+"""Check that a redrive chooses existing dead letters: a slip in a form would redrive none, and look like success."""
 
 from __future__ import annotations
 

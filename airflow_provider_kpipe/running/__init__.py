@@ -1,1 +1,1 @@
-"""Runs a plan's job: attempts, its progress, and requests to stop."""
+"""Run of a plan's job: attempts, its progress, and requests to stop."""

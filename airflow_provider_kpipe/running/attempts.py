@@ -1,4 +1,4 @@
-"""Begins attempts at the run of a plan."""
+"""Attempts at the run of a plan, and the checks at the start of each."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def _check_remembered(positions: Positions, plan: Plan, further: Collection[int]
     unknown = unknown_partitions(plan, stored, further)
     if unknown:
         raise StalePlanError(
-            f"run {plan.run_key!r} was planned so long ago that the broker has forgotten how far it has come in "
-            f"partitions {unknown} (offsets.retention.minutes, 7 days by default): its records would be written "
-            "again; look which records are there, and start a new run for the rest"
+            f"the stored offsets of run {plan.run_key!r} have expired in partitions {unknown} "
+            "(offsets.retention.minutes, 7 days by default), and its records would be written again; check which "
+            "outputs exist, and start a new run for the rest"
         )
 
 

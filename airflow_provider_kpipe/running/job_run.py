@@ -31,7 +31,7 @@ LOOK_SECONDS = 0.1
 
 
 class JobRun:
-    """Submits a job and shows its progress, which it reads from Kafka and not from Spark.
+    """Run of a job: it submits the job, and shows its progress, which it reads from Kafka and not from Spark.
 
     A job that is killed and run again resumes at its last stored offset.
     """
@@ -118,7 +118,7 @@ class JobRun:
             time.sleep(LOOK_SECONDS)
 
     def _is_given_up(self, progress: PartitionProgress) -> bool:
-        """Tell whether a partition was given up for good. If its task was only stopped, a later try may resume it."""
+        """Tell whether a partition was given up permanently. A later try may resume it if its task was stopped."""
         is_late = self._job.deadline is not None and time.time() >= self._job.deadline
         return progress.ended == "revoked" or (progress.ended == "yielded" and is_late)
 
@@ -150,7 +150,7 @@ def _unfinished(
     more = f"\nand {len(unfinished) - 10} more" if len(unfinished) > 10 else ""
     return (
         f"{len(unfinished)} of {len(plan.ranges)} partitions of {plan.topic!r} were not read to their end; "
-        "what they completed is stored, and is where the next try or the next run goes on\n" + "\n".join(lines) + more
+        "what they completed is stored, and the next try or the next run resumes there\n" + "\n".join(lines) + more
     )
 
 

@@ -1,4 +1,4 @@
-"""Shows the progress that a running job stores in Kafka, in the task log and wherever else the task wants it."""
+"""Progress that a running job stores in Kafka, shown in the task log and wherever else the task wants it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ProgressLog:
             return
         try:
             self._show(progress)
-        except Exception as error:  # noqa: BLE001  # whatever Airflow's API raises: the job goes on without
+        except Exception as error:  # noqa: BLE001  # whatever Airflow's API raises: the job continues without
             log.warning("progress cannot be shown outside this log now: %s", error)
 
     def _report(

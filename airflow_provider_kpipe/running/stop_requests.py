@@ -1,4 +1,4 @@
-"""Asks a running job to yield its partitions."""
+"""Requests to a running job to yield its partitions."""
 
 from __future__ import annotations
 

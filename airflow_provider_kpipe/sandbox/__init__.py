@@ -1,4 +1,4 @@
-"""A real single-node Apache Kafka, started from its jars, for the demo and the tests."""
+"""A real single-node Apache Kafka, started from its jars, for tests of pipelines and first steps."""
 
 from __future__ import annotations
 

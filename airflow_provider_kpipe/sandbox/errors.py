@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class SandboxError(RuntimeError):
-    """The sandbox cannot do what was asked; the message says what to change."""
+    """Inability of the sandbox to do what was asked; the message says what to change."""
 
 
 def tail(text: str, lines: int = 20) -> str:

@@ -1,4 +1,4 @@
-"""Downloads jars with the Ivy that PySpark bundles, so that no Maven is needed."""
+"""Downloads of jars with the Ivy that PySpark bundles, so that no Maven is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds a Java that can run Kafka, and builds the commands for it."""
+"""A Java that can run Kafka, and the commands for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Jvm:
 
 
 SMALL_JVM = Jvm("256m", ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"))
-"""A JVM that starts quickly and stays small, for demos and tests."""
+"""A JVM that starts quickly and stays small, for tests of pipelines and first steps."""
 
 FAST_JVM = Jvm("1g")
 """A JVM with Java's own defaults and a large heap, for benchmarks."""

@@ -1,4 +1,4 @@
-"""Finds free loopback ports for servers that are about to start."""
+"""Free loopback ports for servers that are about to start."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def choose_ports(wished: int | None) -> tuple[int, int]:
             candidate.bind(("127.0.0.1", wished))
         except OSError as error:
             raise SandboxError(
-                f"port {wished} cannot be listened on ({error.strerror}): end whoever listens there, or choose another"
+                f"port {wished} cannot be listened on ({error.strerror}): end the process that listens there, or "
+                "choose another"
             ) from error
         (own,) = free_ports(1)
     return wished, own

@@ -1,4 +1,4 @@
-"""Starts child processes that do not outlive this one."""
+"""Child processes that do not outlive this one."""
 
 from __future__ import annotations
 

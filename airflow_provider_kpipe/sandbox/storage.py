@@ -1,4 +1,4 @@
-"""Prepares a data folder for its first broker, as Kafka wants it."""
+"""Preparation of a data folder for its first broker, as Kafka wants it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creates topics and waits until they can be used."""
+"""Topics, created and awaited until they can be used."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class KpipePartitionsDrainedSensor(BaseSensorOperator):
-    """Waits until the committed offsets of a pipeline's group have reached a target.
+    """Gate that waits until the committed offsets of a pipeline's group have reached a target.
 
     Poking or deferred, it makes the same checks, fails for the same reasons and returns the same XCom.
 

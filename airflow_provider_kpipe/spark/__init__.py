@@ -1,1 +1,1 @@
-"""Finds the Spark application, packs the modules for executors, and submits without leaking secrets."""
+"""The Spark application, the packed modules for executors, and a submit that leaks no secrets."""

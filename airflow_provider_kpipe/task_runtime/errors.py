@@ -1,4 +1,4 @@
-"""Turns the provider's errors into Airflow's: an error that a retry cannot fix fails the task at once."""
+"""Airflow's errors for the provider's: an error that a retry cannot fix fails the task at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps a task's decisions and results over retries: the first try decides, and completed work stays completed."""
+"""A task's decisions and results over retries: the first try decides, and completed work stays completed."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def last_committed(context: Context, task_id: str, pipeline: KafkaPipeline) -> d
         return {}
     found = CommittedOffsets.read_json(record, f"what {task_id!r} committed last")
     if found is None:
-        log.warning("The XCom of %r does not say what was committed", task_id)
+        log.warning("The XCom of %r has no committed offsets", task_id)
         return {}
     return dict(found.offsets) if (found.group, found.topic) == (pipeline.group, pipeline.source.topic) else {}
 

@@ -1,4 +1,4 @@
-"""Ends the transactions that killed jobs have left open."""
+"""End of the transactions that killed jobs have left open."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def end_what_is_left_open(
     try:
         writers = _left_open(positions, plan)
     except KpipeError as error:
-        log.warning("which transactions were left open is not known now: %s", error)
+        log.warning("cannot list open transactions: %s", error)
         return
     if writers:
         log.info("ending what may be left open of %s", ", ".join(writers))

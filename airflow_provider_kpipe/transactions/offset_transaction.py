@@ -1,4 +1,4 @@
-"""Commits offsets in a transaction, which fences any other client that commits them at the same time."""
+"""Commits of offsets in a transaction, which fences any other client that commits them at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws numbers from a counter in Kafka: they order plans and attempts, which clocks cannot."""
+"""Counter in Kafka: its numbers order plans and attempts, which clocks cannot."""
 
 from __future__ import annotations
 

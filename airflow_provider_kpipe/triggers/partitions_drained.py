@@ -1,4 +1,4 @@
-"""Waits in the triggerer until partitions are drained."""
+"""Trigger that waits in the triggerer until partitions are drained."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from airflow_provider_kpipe.hooks.kpipe import KpipeHook
 
 
 class PartitionsDrainedTrigger(BaseTrigger):
-    """Waits until partitions are drained. It only reads: it may run twice, and in several triggerers."""
+    """Trigger of a gate. It only reads: it may run twice, and in several triggerers."""
 
     def __init__(self, conn_id: str, target: dict[str, Any], poke_interval: float) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ from bench.works.waiting import WAITING, WAITING_RELAXED
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """Works that take turns."""
+    """Group of works that take turns."""
 
     name: str
     works: Sequence[Work]

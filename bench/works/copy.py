@@ -1,4 +1,4 @@
-"""Records are copied as they are."""
+"""Copy of records as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on the executors: a partition worker for the ranges of each writer. It never imports Airflow.
+"""Engine on the executors: a partition worker for the ranges of each writer. It never imports Airflow.
 
 Its rooms, each of which may import those before it:
 

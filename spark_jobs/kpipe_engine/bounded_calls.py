@@ -1,4 +1,4 @@
-"""Puts a time limit on calls that may never return."""
+"""Time limit on calls that may never return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLOSE_SECONDS = 20.0
 
 
 class BoundedCalls:
-    """Calls to one client, each with a time limit.
+    """Bounded calls to one client, each with a time limit.
 
     A late call is abandoned. From then on, only its thread touches the client, and closes it if the call returns after
     all. The next client to be opened has fenced this one by then.
@@ -78,5 +78,5 @@ def _started(target: Callable[..., object], *args: Any) -> threading.Thread:
 def _quietly(close: Callable[[], object]) -> None:
     try:
         close()
-    except Exception as error:  # noqa: BLE001  # nobody waits for it, and nothing could be done about it
+    except Exception as error:  # noqa: BLE001  # no caller waits for it, and nothing could be done about it
         log.debug("a client was not closed as it should be: %s", error)

@@ -1,4 +1,4 @@
-"""Fills a chunk: reads the records of one range after another, and has them handled."""
+"""Filling of a chunk: the records of one range after another are read, and handled."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ RECORDS_PER_READ = 1_000
 
 
 class NewChunk(Protocol):
-    """Makes a chunk of so many records; the pipeline says how many seconds it may take."""
+    """Maker of chunks of so many records; the pipeline says how many seconds a chunk may take."""
 
     def __call__(self, records: int, *, reads_once: bool) -> Chunk: ...
 
 
 class ChunkFiller:
-    """Reads → processes → produces, range by range, and moves each range on as far as its records are handled."""
+    """Filler of chunks: range by range, it reads → processes → produces, and moves the range past handled records."""
 
     def __init__(
         self,

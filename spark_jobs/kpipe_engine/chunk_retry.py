@@ -1,4 +1,4 @@
-"""Retries failed chunks: the worker goes back to the stored offsets, and reads from there again."""
+"""Retries of failed chunks: the worker goes back to the stored offsets, and reads from there again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEASE_SECONDS = 1.0
 
 
 class ChunkRetry:
-    """Redoes failed chunks with care: one range at a time, and every record by itself, until what failed is behind."""
+    """Careful retries of failed chunks: one range at a time, and each record by itself, until what failed is behind."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ChunkRetry:
             self._go_on_after(self._suspects.explain(failure))
 
     def stop_trying(self) -> None:
-        """Let the next failure be the last: nobody waits for the worker any more."""
+        """Let the next failure be the last: the worker is no longer waited for."""
         self._most_tries = 1
 
     def begin(self) -> None:

@@ -38,7 +38,7 @@ _FORBIDDEN = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "transactional_id",
 }
-# A producer that was fenced between two calls only reports that it is broken for good: _FATAL.
+# A producer that was fenced between two calls only reports that it is broken permanently: _FATAL.
 _FENCED_ERRORS = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError._FATAL}
 )
@@ -128,7 +128,7 @@ def is_silence(failure: BaseException | None) -> bool:
 
 
 def reason_of(failure: Exception) -> str:
-    """Return the reason why a partition cannot go on, as users see it."""
+    """Return the reason why a partition cannot continue, as users see it."""
     if isinstance(failure, KafkaException) and is_silence(failure):
         return (
             f"the Kafka cluster does not answer ({failure.args[0].str()}): see that its brokers run and that workers "
@@ -161,7 +161,7 @@ def may_be_fenced(error: KafkaError) -> bool:
 
 
 class ChunkFailedError(Exception):
-    """The chunk failed and is redone from the stored offset, with the faults that are known now."""
+    """Failure of a chunk, which is redone from the stored offset with the faults that are known now."""
 
     def __init__(self, reason: str, faults: Mapping[int, Fault] | None = None) -> None:
         super().__init__(reason)
@@ -169,15 +169,15 @@ class ChunkFailedError(Exception):
 
 
 class ChunkDroppedError(ChunkFailedError):
-    """The chunk's records were dropped with their transaction, which knows why; the broker rejected none of them."""
+    """Loss of a chunk's records with their transaction, which knows why; the broker rejected none of them."""
 
 
 class NoAnswerError(ChunkFailedError):
-    """The broker has not answered in time: the outcome of the chunk is unknown."""
+    """Lack of an answer from the broker in time: the outcome of the chunk is unknown."""
 
 
 class OutlivedError(Exception):
-    """A record that was alone in its chunk took longer than a transaction lasts, and the chunk failed."""
+    """Record that was alone in its chunk, and outlasted the transaction; the chunk failed."""
 
     def __init__(self, seconds: float, longest: float, failure: Exception) -> None:
         super().__init__(
@@ -187,11 +187,11 @@ class OutlivedError(Exception):
 
 
 class ChunkRejectedError(Exception):
-    """The chunk takes no more records: the broker has rejected one, and the worker is about to ask for the reason."""
+    """End of a chunk that takes no more records: the broker has rejected one, and the worker asks for the reason."""
 
 
 class PartitionHaltedError(Exception):
-    """The partition cannot go on. The records before `next_offset` are terminal and get stored."""
+    """End of a partition that cannot continue. The records before `next_offset` are terminal and get stored."""
 
     def __init__(self, reason: str, next_offset: int | None = None) -> None:
         super().__init__(reason)
@@ -199,34 +199,34 @@ class PartitionHaltedError(Exception):
 
 
 class PipelineHaltedError(PartitionHaltedError):
-    """The partition cannot go on, and all other partitions of the run should stop, too."""
+    """End of a partition that cannot continue; all other partitions of the run should stop, too."""
 
 
 class BudgetExceededError(Exception):
-    """Too many records of the run have faulted: the chunk is given up, and every partition stops."""
+    """Excess of faulted records in the run: the chunk is given up, and every partition stops."""
 
 
 class UnwritableRecordError(Exception):
-    """The record cannot be written as it is; the cause says why."""
+    """Record that cannot be written as it is; the cause says why."""
 
     def fault(self, kind: FaultKind) -> Fault:
         return Fault.of(self.__cause__ or self, "kafka", kind)
 
 
 class WorkerDiedError(Exception):
-    """The process that handled a record has died over it."""
+    """Death of the process that handled a record."""
 
 
 class SegmentTimeoutError(BaseException):
-    """A segment has taken too long. A segment that catches every Exception lets this one through."""
+    """Segment that has taken too long. A segment that catches every Exception lets this one through."""
 
 
 class RetryLaterError(Exception):
-    """The record is tried again in a later chunk, and the records behind it wait for it."""
+    """Record that is tried again in a later chunk; the records behind it wait for it."""
 
 
 class SegmentError(Exception):
-    """User code raised an error, which is the cause of this one."""
+    """Error that user code raised, which is the cause of this one."""
 
     @property
     def segment(self) -> str:

@@ -1,4 +1,4 @@
-"""Limits the memory that a worker's process may write to."""
+"""Limit of the memory that a worker's process may write to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CLIENT_BYTES = 64 * 1024 * 1024
 
 
 def limit_memory(megabytes: int | None) -> None:
-    """Limit the data of this process. Its address space is no measure: threads and Arrow reserve more than they use."""
+    """Limit the data of this process. Not its address space: threads and Arrow reserve more than they use."""
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     if megabytes is not None:
         limit = megabytes * 1024 * 1024

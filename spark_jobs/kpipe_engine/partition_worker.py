@@ -1,4 +1,4 @@
-"""Works on the ranges of one writer, each from its stored offset to its end."""
+"""Worker on the ranges of one writer, each from its stored offset to its end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Closing(Protocol):
 
 
 class PartitionWorker:
-    """Works on the ranges of one writer, a chunk at a time.
+    """Worker on the ranges of one writer, a chunk at a time.
 
     A chunk is: read → process → produce → await the acknowledgements → store the offsets. An offset is stored only when
     every record before it is terminal. If a chunk fails, `ChunkRetry` goes back to the stored offsets: the worker never
@@ -91,7 +91,7 @@ class PartitionWorker:
                 self.claim()
 
     def abandon(self) -> None:
-        """Give up at the next failure: nobody waits for the worker any more."""
+        """Give up at the next failure: the worker is no longer waited for."""
         self.retry.stop_trying()
 
     def run_chunks(self) -> None:

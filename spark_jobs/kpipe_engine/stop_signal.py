@@ -28,7 +28,7 @@ ANSWER_SECONDS = 5.0
 
 
 class StopSignal:
-    """Tells whether partitions should yield now, and why."""
+    """Signal that partitions should yield now, with the reason."""
 
     def __init__(self, deadline: float | None = None) -> None:
         self._deadline = deadline
@@ -101,7 +101,7 @@ class KafkaStopSignal(StopSignal):
         except DocumentError as error:
             # A request to an earlier attempt stays in Kafka, and would stop all later attempts.
             if found.offset == self._job.attempt:
-                self.request(f"somebody asks to stop in words that cannot be read: {error}")
+                self.request(f"a stop request cannot be read: {error}")
             return
         if request is not None and request.attempt == self._job.attempt:
             self.request(request.reason)

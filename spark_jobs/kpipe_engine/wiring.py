@@ -1,4 +1,4 @@
-"""Builds a partition worker from a job: each part is made once, after the parts that it needs."""
+"""Wiring of a partition worker from a job: each part is made once, after the parts that it needs."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def choose_fault_handler(job: Job, dead_letters: DeadLetters, monitor: RunMonito
 
 
 class Processors:
-    """Makes the processors of a worker's ranges.
+    """Maker of the processors of a worker's ranges.
 
     The segments are imported once for all ranges, and the result of the import stays: a second import may well differ,
     and segments that take batches would be called with records.

@@ -49,7 +49,7 @@ def run(broker: SandboxBroker, airflow: SandboxAirflow, add_dag: Callable[[str, 
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("continues", "the run is a backfill, and its data interval has no length, so there is nothing to read"),
+        ("continues", "the run is a backfill, and its data interval is empty, so there is nothing to read"),
         ("window", "start and end are one moment, 2026-01-31T12:00:00.000+00:00, and no record lies between them"),
     ],
 )

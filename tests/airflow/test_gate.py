@@ -284,5 +284,5 @@ def test_nobody_at_the_address_is_a_mistake_in_it_until_something_says_that_it_w
     if until == "plan":
         assert look_once(sensor) == (False, None)
     else:
-        with pytest.raises(AirflowFailException, match=r"Connection refused.*: nobody listens there"):
+        with pytest.raises(AirflowFailException, match=r"Connection refused.*: connection refused"):
             look_once(sensor)

@@ -246,7 +246,7 @@ def test_a_task_with_more_blocks_finds_out_twice_that_nobody_is_there(
     assert [each["state"] for each in done] == ["stopped"] * 5, said
     reasons = [each["reason"] for each in done]
     assert all(reason.startswith("the Kafka cluster does not answer (") for reason in reasons[:2]), reasons
-    untried = f"not tried: 2 workers in a row have ended because nobody answers at {bench.bootstrap}; see that "
+    untried = f"not tried: 2 workers in a row have ended because no broker answers at {bench.bootstrap}; see that "
     assert all(reason.startswith(untried) for reason in reasons[2:]), reasons
 
 

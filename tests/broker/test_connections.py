@@ -23,9 +23,9 @@ from tests.kit.secure import SecureBroker, make_certificates
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 Connection = Callable[[SecureBroker], dict[str, str]]
 
-SPEAK_TLS = "hangs up on whoever does not speak TLS, or no broker is behind it: set security.protocol of the connection"
+SPEAK_TLS = "closes connections without TLS, or no broker is behind it: set security.protocol of the connection"
 SPEAK_NO_TLS = "speaks no TLS: set security.protocol of the connection to plaintext or sasl_plaintext"
-LOG_IN = "hangs up on whoever does not log in: set security.protocol of the connection to sasl_plaintext or sasl_ssl"
+LOG_IN = "closes connections without login: set security.protocol of the connection to sasl_plaintext or sasl_ssl"
 DO_NOT_LOG_IN = "takes no login: set security.protocol of the connection to plaintext or ssl"
 # By what the listener speaks, and what the connection takes it for.
 MISTAKEN = {
@@ -116,14 +116,14 @@ def test_an_unknown_host() -> None:
     settings = {"bootstrap.servers": "no-such-host.invalid:9092"}
     said = assert_refused(settings, UnreachableError, answer_seconds=2)
     assert "Failed to resolve 'no-such-host.invalid:9092'" in said
-    assert "): no such host is known: fix bootstrap.servers of the connection" in said
+    assert "): the host name cannot be resolved: fix bootstrap.servers of the connection" in said
 
 
 def test_a_refused_port() -> None:
     (port,) = free_ports(1)
     said = assert_refused({"bootstrap.servers": f"127.0.0.1:{port}"}, UnreachableError, answer_seconds=2)
     assert "Connection refused" in said
-    assert "): nobody listens there: see that the cluster is up, and that host and port in bootstrap.servers" in said
+    assert "): connection refused: see that the cluster is up, and that host and port in bootstrap.servers" in said
 
 
 @pytest.fixture(scope="module")

@@ -235,7 +235,7 @@ def test_details_of_a_newer_version_stop_their_partition_and_stay(broker: Sandbo
     (progress,) = bench.work(plan)
 
     assert (progress.state, progress.next_offset) == ("stopped", plan.ranges[0].start)
-    assert "what is stored for partition 0 cannot be read, and is left as it is: Details.s" in (progress.reason or "")
+    assert "stored progress of partition 0 is unreadable and was left unchanged: Details.s" in (progress.reason or "")
     assert "written by kpipe 9.8.0" in (progress.reason or "")
     assert held(bench.bootstrap, group, bench.topic).metadata == written
     assert held(bench.bootstrap, progress_group_of(bench.pipeline.group), bench.topic).offset == 40

@@ -110,5 +110,5 @@ def test_a_compacted_topic_is_told_of(
     compacted = replace(bench, pipeline=replace(bench.pipeline, dead_letter=KafkaDeadLetter(topic, **declared)))
     ((level, text),) = told(compacted, caplog)
     assert level == logging.WARNING
-    assert f"'{topic}' has cleanup.policy=compact,delete: of dead letters with one key it keeps the newest" in text
+    assert f"'{topic}' has cleanup.policy=compact,delete and is compacted: it keeps only the newest" in text
     assert "set cleanup.policy to delete" in text

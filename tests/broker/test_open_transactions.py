@@ -49,9 +49,9 @@ def test_a_task_that_begins_while_a_checkpoint_hangs_names_its_transaction(
     assert failure.retriable
     assert str(failure) == (
         f"group {group!r} cannot be read: a transaction that commits its offsets for partitions 0 of {bench.topic!r} "
-        f"has not ended within 10 s, most likely that of transactional id kpipe/{group}/checkpoint; whoever began it "
-        "is still at it, or was killed there. Try again later, or run the checkpoint of that run again, which ends the "
-        "transaction at once; the broker ends it when the transaction's timeout is over"
+        f"has not ended within 10 s, most likely that of transactional id kpipe/{group}/checkpoint; its client "
+        "is still running, or was killed before it committed. Try again later, or run the checkpoint of that run "
+        "again, which ends the transaction at once; the broker ends it when the transaction's timeout is over"
     )
 
 

@@ -168,10 +168,10 @@ def test_a_segment_that_does_not_open_stops_its_partition_by_name(broker: Sandbo
         ("ClosesNever", "segment 'deadly_kit:ClosesNever' did not close"),
         (
             "ClosesNeverInC",
-            "partitions 0: what their worker did is stored, and not all of it was closed: close() of segment "
+            "partitions 0: results are stored, but closing failed: close() of segment "
             f"'deadly_kit:ClosesNeverInC' had not come to its end within {LONGER:g} s",
         ),
-        ("ClosesDead", "not all of it was closed: its worker was killed by SIGSEGV"),
+        ("ClosesDead", "closing failed: its worker was killed by SIGSEGV"),
     ],
 )
 @pytest.mark.parametrize("fate", ["", "fail"])
@@ -198,9 +198,9 @@ def test_a_segment_that_does_not_close_changes_nothing_of_what_is_done(
     ("spec", "why"),
     [
         ({"on_fault": "deadly_kit:chooses_never"}, "on_fault='deadly_kit:chooses_never' itself failed over it"),
-        ({"on_fault": "deadly_kit:chooses_never_in_c"}, "and what becomes of that fault (on_fault, or the mapper"),
+        ({"on_fault": "deadly_kit:chooses_never_in_c"}, "on_fault, or the dead-letter mapper, also"),
         ({"dead_letter": {"mapper": "deadly_kit:maps_never"}}, "mapper 'deadly_kit:maps_never' made nothing of the"),
-        ({"dead_letter": {"mapper": "deadly_kit:maps_never_in_c"}}, "and what becomes of that fault (on_fault, or the"),
+        ({"dead_letter": {"mapper": "deadly_kit:maps_never_in_c"}}, "on_fault, or the dead-letter mapper, also"),
         ({"on_fault": "never_kit:never"}, f"within {LONGER:g} s, in the import of on_fault='never_kit:never'"),
         (
             {"dead_letter": {"mapper": "never_kit:never"}},

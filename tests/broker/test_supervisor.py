@@ -258,7 +258,7 @@ def test_a_choice_of_what_becomes_of_the_fault_that_kills_the_worker_too_stops_t
     (progress,), _ = work_in_task(bench, bench.plan())
     assert (progress["state"], progress["stored"]) == ("stopped", 3)
     assert "over this record the worker ended with exit code 3" in progress["reason"]
-    assert "and what becomes of that fault (on_fault, or the mapper of the dead letter)" in progress["reason"]
+    assert "on_fault, or the dead-letter mapper, also ended the worker" in progress["reason"]
     assert ids(read_all(bench.bootstrap, bench.output)) == [0, 1, 2]
 
 

@@ -75,6 +75,6 @@ def test_a_document_that_is_damaged_stops_its_partition_and_is_left_as_it_is(hal
     hold(bench.bootstrap, plan.progress_group(), TopicPartition(bench.topic, 0, STORED, damaged))
     (stopped,) = bench.work(plan)
     assert stopped.state == "stopped"
-    assert "cannot be read, and is left as it is: " in (stopped.reason or "")
+    assert "is unreadable and was left unchanged: " in (stopped.reason or "")
     assert held(bench.bootstrap, plan.progress_group(), bench.topic).metadata == damaged
     assert ids(bench) == list(range(STORED))

@@ -87,7 +87,7 @@ def test_names_of_an_earlier_try_are_among_them(context: SegmentContext) -> None
 
 
 def test_names_of_the_engine_itself_are_refused(context: SegmentContext) -> None:
-    with pytest.raises(ValueError, match="'kpipe:parked': names that begin with 'kpipe:' are kpipe's own"):
+    with pytest.raises(ValueError, match="'kpipe:parked': the prefix 'kpipe:' is reserved"):
         context.count("kpipe:parked")
 
 

@@ -164,7 +164,7 @@ _REDRIVE_WRITERS = _writers(row for row in _KPIPE if row.detail in _ALWAYS)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Writes the headers of a dead letter: under the dialect's own names, then the rest under kpipe's names."""
+    """Dialect of a dead letter's headers: names of its own, then kpipe's names for the rest."""
 
     name: DeadLetterDialect
     named: tuple[_Writer, ...]

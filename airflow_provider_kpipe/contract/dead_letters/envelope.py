@@ -43,7 +43,7 @@ class Envelope(Document):
     def __post_init__(self) -> None:
         for pair in self.headers:
             if len(pair) != 2 or pair[0] is None:
-                raise ValueError(f"the header {list(pair)} is no pair of a name and a value")
+                raise ValueError(f"the header {list(pair)} is not a pair of a name and a value")
         if self.attempt < 1:
             raise ValueError(f"attempt is {self.attempt}: a dead letter is at its first attempt or a later one")
 
@@ -133,4 +133,4 @@ def _unpacked(text: str | None, where: str) -> bytes | None:
     try:
         return None if text is None else base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DocumentError(f"Envelope.{where} is no base64: {error}") from error
+        raise DocumentError(f"Envelope.{where} is not base64: {error}") from error

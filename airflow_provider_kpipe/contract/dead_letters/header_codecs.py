@@ -58,7 +58,7 @@ def _read_text(raw: bytes) -> str:
 def _number(least: int, largest: int) -> Codec:
     def read(raw: bytes) -> int:
         if _NUMBER.fullmatch(raw) is None:
-            raise ValueError(f"{raw[:60]!r} is no number of at most 19 digits")
+            raise ValueError(f"{raw[:60]!r} is not a number of at most 19 digits")
         return _within(int(raw), least, largest)
 
     return Codec(_write_number, read)
@@ -79,7 +79,7 @@ def _read_count(raw: bytes) -> int:
     """Read a count from 1, and cut it to the largest: a letter with a larger one has failed often enough."""
     digits = raw.lstrip(b"0")
     if _COUNT.fullmatch(raw) is None or not digits:
-        raise ValueError(f"{raw[:60]!r} is no count from 1")
+        raise ValueError(f"{raw[:60]!r} is not a count from 1")
     return LARGEST_COUNT if len(digits) > _LARGEST_COUNT_DIGITS else min(int(digits), LARGEST_COUNT)
 
 
@@ -96,7 +96,7 @@ def _choice(choices: tuple[Any, ...]) -> Callable[[bytes], str]:
 def _read_java_timestamp_kind(raw: bytes) -> str:
     kind = _TIMESTAMP_KINDS.get(raw.decode())
     if kind is None:
-        raise ValueError(f"{raw[:60]!r} is no type of timestamp")
+        raise ValueError(f"{raw[:60]!r} is not a type of timestamp")
     return kind
 
 
@@ -121,7 +121,7 @@ def _read_retries(raw: bytes) -> tuple[FailedTry, ...]:
     except RecursionError as error:
         raise ValueError(f"{raw[:60]!r}... is nested too deeply") from error
     if not isinstance(document, list):
-        raise ValueError(f"{raw[:60]!r} is no list of tries")
+        raise ValueError(f"{raw[:60]!r} is not a list of tries")
     return tuple(decode(FailedTry, each, f"retries[{index}]") for index, each in enumerate(document))
 
 

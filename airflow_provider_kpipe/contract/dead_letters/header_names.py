@@ -1,4 +1,4 @@
-"""Checks that the names of headers arrive as they are written."""
+"""Check that the names of headers arrive as they are written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns dead letters into Kafka messages, and back, in every format and dialect."""
+"""Conversion of dead letters to Kafka messages, and back, in every format and dialect."""
 
 from __future__ import annotations
 

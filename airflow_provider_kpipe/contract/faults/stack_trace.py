@@ -1,4 +1,4 @@
-"""Formats stack traces as Python prints them, fast: a poison record is seldom alone, and fails where others did.
+"""Stack traces as Python prints them, made fast: a poison record is seldom alone, and fails where others did.
 
 Most of a trace is the same for every record that fails in one place. That part, which costs a look at source
 files, is cached; the exception itself is formatted each time.

@@ -1,4 +1,4 @@
-"""Tracks how far a range is complete when its parts are completed in any order."""
+"""The completed part of a range whose parts are completed in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Spans: TypeAlias = tuple[Span, ...]
 
 
 class CompletedOffsets:
-    """Collects spans of completed offsets, and knows the first gap.
+    """Spans of completed offsets, which know their first gap.
 
     A span `[first, after)` covers all offsets in it. Offsets without a record (after compaction, or of a transaction's
     marker) are completed together with the record before or after them.

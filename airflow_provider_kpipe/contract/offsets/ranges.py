@@ -43,7 +43,7 @@ class PartitionRange:
         if self.partition < 0 or self.start < 0:
             raise ValueError(f"partition {self.partition}, start {self.start}: neither can be negative")
         if self.end < self.start:
-            raise ValueError(f"partition {self.partition}: the end {self.end} lies before the start {self.start}")
+            raise ValueError(f"partition {self.partition}: start {self.start} is after end {self.end}")
 
     def __len__(self) -> int:
         """Return the number of offsets: an upper bound of the records, since markers and compaction leave holes."""

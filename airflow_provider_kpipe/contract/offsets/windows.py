@@ -24,7 +24,7 @@ def check_window(start: OffsetLimit, end: OffsetLimit) -> None:
         return
     if start == end:
         raise ValueError(f"start and end are one moment, {shown(start)}, and no record lies between them: {INTERVALS}")
-    raise ValueError(f"the end, {shown(end)}, lies before the start, {shown(start)}: exchange them")
+    raise ValueError(f"start {shown(start)} is after end {shown(end)}: swap or correct them")
 
 
 def shown(moment: At) -> str:

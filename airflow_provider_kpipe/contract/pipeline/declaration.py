@@ -37,7 +37,7 @@ LEAST_WORKER_MEMORY_MB = 512
 
 
 class PipelineError(ValueError):
-    """A pipeline is declared in a way that cannot work."""
+    """Mistake in the declaration of a pipeline, which cannot work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class KafkaDestination:
         )
         for name in self.drop_headers:
             if not isinstance(name, str):
-                raise PipelineError(f"drop_headers has {name!r}, which is no name of a header: use a text")
+                raise PipelineError(f"drop_headers has {name!r}, which is not a header name: use a text")
         check_choice("KafkaDestination.partitioner", self.partitioner, Partitioner, PipelineError)
         check_choice("KafkaDestination.compression", self.compression, Compression, PipelineError)
         check_kinds(self, PipelineError)
@@ -111,7 +111,7 @@ class KafkaDeadLetter:
 
     def _check_mapper(self, path: str) -> None:
         if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
-            raise PipelineError(f"KafkaDeadLetter.mapper={path!r} is no import path: use 'module:function'")
+            raise PipelineError(f"KafkaDeadLetter.mapper={path!r} is not an import path: use 'module:function'")
         for name, chosen, default in (("format", self.format, "raw"), ("dialect", self.dialect, "kpipe")):
             if chosen != default:
                 raise PipelineError(
@@ -161,7 +161,9 @@ class KafkaPipeline(Document):
         object.__setattr__(self, "segments", listed("segments", self.segments, "import paths", PipelineError))
         for path in self.segments:
             if not isinstance(path, str) or not IMPORT_PATH.fullmatch(path):
-                raise PipelineError(f"segment {path!r} of pipeline {self.name!r} is no import path: use 'module:name'")
+                raise PipelineError(
+                    f"segment {path!r} of pipeline {self.name!r} is not an import path: use 'module:name'"
+                )
         check_choice("KafkaPipeline.delivery", self.delivery, Delivery, PipelineError)
         check_on_fault(self.on_fault, self.dead_letter is not None)
         DeadLetterBudget(self.max_dead_letters, self.max_dead_letter_ratio)
@@ -269,6 +271,6 @@ def check_topic(topic: str, role: str) -> None:
 
 
 def check_pipeline(pipeline: object) -> None:
-    """Raise PipelineError for an object that is no pipeline: otherwise a task would fail only when it runs."""
+    """Raise PipelineError for an object that is not a pipeline: otherwise a task would fail only when it runs."""
     if not isinstance(pipeline, KafkaPipeline):
-        raise PipelineError(f"pipeline={pipeline!r} is no KafkaPipeline: declare one, and give it to all its tasks")
+        raise PipelineError(f"pipeline={pipeline!r} is not a KafkaPipeline: declare one, and give it to all its tasks")

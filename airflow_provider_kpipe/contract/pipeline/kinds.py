@@ -1,4 +1,4 @@
-"""Checks the kinds of value in the fields of a declaration: a wrong one fails where it is written."""
+"""Check of the kinds of value in the fields of a declaration: a wrong one fails where it is written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_kinds(declared: Any, refusal: type[ValueError]) -> None:
         elif dataclasses.is_dataclass(kind):
             if not isinstance(value, kind):
                 written = f"write {name}={_made_of(kind, value)}{', or None' if optional else ''}"
-                raise refusal(f"{type(declared).__name__}.{name}={value!r} is no {kind.__name__}: {written}")
+                raise refusal(f"{type(declared).__name__}.{name}={value!r} is not a {kind.__name__}: {written}")
         elif not isinstance(value, kind):
             raise refusal(f"{type(declared).__name__}.{name}={value!r}: use {_expected(kind, optional)}")
 

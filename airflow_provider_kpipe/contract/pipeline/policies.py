@@ -17,7 +17,7 @@ LONGEST_DELAY_SECONDS = 3_600.0
 
 
 class PolicyError(ValueError):
-    """A policy is declared in a way that cannot work."""
+    """Mistake in the declaration of a policy, which cannot work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,9 @@ class RetryPolicy:
         _check_range("jitter", self.jitter, 0, 1)
         for name in self.retry_on:
             if not isinstance(name, str) or not _CLASS_NAME.fullmatch(name):
-                raise PolicyError(f"retry_on has {name!r}, which is no exception class: use 'TimeoutError' or 'a.b.C'")
+                raise PolicyError(
+                    f"retry_on has {name!r}, which is not an exception class: use 'TimeoutError' or 'a.b.C'"
+                )
 
     @classmethod
     def fixed(cls, max_attempts: int, delay_seconds: float, retry_on: Sequence[str] = ()) -> RetryPolicy:

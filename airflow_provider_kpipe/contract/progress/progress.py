@@ -170,9 +170,9 @@ class PartitionProgress(RangeProgress):
         return cls(planned, planned.start, Counts(), started=False)
 
     @classmethod
-    def revoked(cls, planned: PartitionRange, owner: str) -> PartitionProgress:
+    def revoked(cls, planned: PartitionRange, owner: str | None) -> PartitionProgress:
         """Make the progress of a range that a newer run, `owner`, has resumed: this run's part is that run's by now."""
-        reason = f"run {owner} took the partition over"
+        reason = f"{'an unknown run' if owner is None else f'run {owner}'} took the partition over"
         return cls(planned, planned.start, Counts(), started=False, reason=reason, ended="revoked")
 
     def with_done(self, done: Spans) -> PartitionProgress:

@@ -14,7 +14,7 @@ from airflow_provider_kpipe.contract.progress.standing import Facts
 
 
 class MovedError(Exception):
-    """The group is not where the plan has left it: another pipeline or tool has moved it since."""
+    """Move of the group away from its position in the plan, by another pipeline or tool."""
 
 
 @dataclass(frozen=True, slots=True)

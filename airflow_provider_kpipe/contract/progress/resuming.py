@@ -1,7 +1,7 @@
 """Pure functions that decide where a worker resumes a range, and how far the run of a plan has come in it.
 
 Both follow from what is stored for the range, and from where checkpoints of the same origin have moved the group: the
-broker forgets stored progress after a week, but keeps the group of a run that goes on.
+broker forgets stored progress after a week, but keeps the group of a run that still works.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def progress_of(
     overtaken = PartitionProgress.revoked(planned, found.progress.run_key)
     if planned.slot == 0 and found.progress.origin == planned.origin and found.progress.start >= planned.end:
         # The newer run begins after this range, which was complete by then. A piece beyond the first begins where that
-        # run has cut its own range, which tells nothing about this one.
+        # run has cut its own range, which says nothing about this one.
         return replace(overtaken, next_offset=planned.end, reason=None)
     return overtaken
 

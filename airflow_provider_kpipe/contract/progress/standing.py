@@ -1,11 +1,11 @@
-"""Decides the position of a partition in one place for the plan, the worker, the checkpoint and the gate. Pure.
+"""The position of a partition, decided in one place for the plan, the worker, the checkpoint and the gate. Pure.
 
 Four facts are known of a partition: the offset that its group holds, with the mark that a checkpoint puts beside it;
 the last offset that a checkpoint has committed, which only checkpoints record; the progress that runs have stored; and
 the topic's id. Three rules follow from them:
 
 1. A group with our mark is where a checkpoint left it. A group without a mark, or without an offset although a
-   checkpoint has committed one, was changed from outside: its runs begin anew, and earlier progress no longer counts.
+   checkpoint has committed one, was changed from outside: its runs start over, and earlier progress no longer counts.
 2. All runs that follow each other from there share an `Origin`. A part that any of them has completed is complete for
    all of them, whichever run completed it and however many took over from each other.
 3. A checkpoint moves a group only within its origin, and only forwards.

@@ -1,4 +1,4 @@
-"""Decides the outcome of each dead letter, so that each record goes back once."""
+"""The outcome of each dead letter, decided so that each record goes back once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SETTLES: frozenset[Outcome] = frozenset({"redriven", "parked", "already_redrive
 
 
 class Decisions:
-    """Decides about one letter after another, from the ledger and from the earlier decisions.
+    """Decisions about one letter after another, from the ledger and from the earlier decisions.
 
     Of the letters of one record, the one that the ledger names counts, or else the first one that was decided.
     A second decision about a letter, as after a chunk that failed, has the same outcome.

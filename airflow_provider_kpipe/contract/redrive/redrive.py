@@ -31,7 +31,7 @@ COUNTERS: Mapping[Outcome, str] = {outcome: OWN_COUNTERS + outcome for outcome i
 
 
 class RedriveError(ValueError):
-    """A redrive is declared in a way that cannot work."""
+    """Mistake in the declaration of a redrive, which cannot work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Redrive(Document):
             raise RedriveError(f"max_attempts={self.max_attempts!r}: use a whole number from 1, or None for no cap")
 
     def outcome_of(self, letter: DeadLetter | None, written_at: int, redriven: bool) -> Outcome:
-        """Return the outcome of a letter by itself; None is a message that is no letter.
+        """Return the outcome of a letter by itself; None is a message that is not a letter.
 
         `redriven` is true if the ledger has an entry for it.
         """

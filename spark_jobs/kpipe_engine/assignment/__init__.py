@@ -1,1 +1,1 @@
-"""Knows the ranges of a worker, the owner of each, and its progress."""
+"""The ranges of a worker, the owner of each, and its progress."""

@@ -1,4 +1,4 @@
-"""Lets a worker that follows one that died begin with small chunks, which grow while all goes well."""
+"""Careful start of a worker that follows one that died: small chunks, which grow while all goes well."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GROWTH = 8
 
 
 class CarefulStart:
-    """Chooses the ranges and the size of the next chunk. Without a death or a suspicion, the pipeline sets the size."""
+    """Choice of the ranges and the size of the next chunk. Without a death or suspicion, the size is the pipeline's."""
 
     def __init__(self, precautions: Precautions, most: int) -> None:
         self._suspicion: Suspicion | None = None

@@ -1,4 +1,4 @@
-"""Reads which worker owns a partition, and stores a worker's claim to it."""
+"""Ownership of a partition: the stored lease of its owner, and a worker's own claim to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kpipe_engine.reading.checkpoints import Checkpoints
 
 
 class Claims:
-    """Claims partitions by a lease beside each stored offset. A worker that finds a later lease leaves the partition.
+    """Claims to partitions, by leases beside stored offsets. A worker that finds a later lease leaves the partition.
 
     For a partition that is cut into pieces, the lease beside the first piece counts for the workers of all pieces.
     """
@@ -149,7 +149,7 @@ class Claims:
         self, state: RangeState, found: Stored | None, claim: Stored | None, checkpoints: Checkpoints
     ) -> PartitionProgress:
         if not self._is_claimed(claim) or self._is_later(found):
-            return PartitionProgress.revoked(state.range, claim.progress.run_key if claim else "that nobody knows")
+            return PartitionProgress.revoked(state.range, claim.progress.run_key if claim else None)
         reached = checkpoints.reached(state.partition) if self._is_checkpointed(state) else None
         progress = progress_of(state.range, self._plan, found, reached)
         return progress.with_done(claim.progress.done if claim else ())
@@ -181,4 +181,4 @@ def _left_if_unreadable(state: RangeState) -> Iterator[None]:
     try:
         yield
     except DocumentError as error:
-        state.leave(f"what is stored for partition {state.partition} cannot be read, and is left as it is: {error}")
+        state.leave(f"stored progress of partition {state.partition} is unreadable and was left unchanged: {error}")

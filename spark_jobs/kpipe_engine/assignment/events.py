@@ -1,4 +1,4 @@
-"""Emits the events of partitions as they happen: in the log, and on a topic if the pipeline has one for them."""
+"""Events of partitions as they happen: in the log, and on a topic if the pipeline has one for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FLUSH_SECONDS = 10.0
 
 
 class PartitionEvents:
-    """Emits no events."""
+    """Null object: it emits no events."""
 
     def emit(self, event: Event, state: RangeState, **details: Any) -> None:
         """Emit an event of the partition of a range."""
@@ -63,7 +63,7 @@ class PartitionEvents:
 
 
 class LoggedEvents(PartitionEvents):
-    """Emits events in the log, one JSON object a line."""
+    """Events in the log, one JSON object a line."""
 
     def __init__(self, job: Job) -> None:
         self._common = {"pipeline": job.plan.pipeline, "run_key": job.plan.run_key, "topic": job.plan.topic}
@@ -92,7 +92,7 @@ class LoggedEvents(PartitionEvents):
 
 
 class PublishedEvents(LoggedEvents):
-    """Emits the same as records, keyed by partition. They are outside of the chunks: a failed chunk's are sent, too."""
+    """Events as records, too, keyed by partition. They are outside of the chunks: a failed chunk's are sent, too."""
 
     def __init__(self, job: Job, settings: Settings, topic: str) -> None:
         super().__init__(job)

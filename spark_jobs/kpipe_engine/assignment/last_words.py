@@ -1,4 +1,4 @@
-"""Has a successor store the reason why partitions stop, if their own worker could not."""
+"""Last words of a worker that could not store the reason why its partitions stop: a successor stores it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Successor(Protocol):
 
 
 class LastWords:
-    """Ends the partitions of a worker that cannot go on, and has the reason stored.
+    """Last act of a worker that cannot continue: its partitions end, and a successor stores the reason.
 
     The outcome of the open chunk is unknown: the successor goes back to the stored offsets, and stores the reason for
     each partition that is still ours.
@@ -59,7 +59,7 @@ class LastWords:
         except (PartitionHaltedError, ChunkFailedError, KafkaException) as failure:
             # It may still be at it, in a thread of its own; the next attempt should not meet it there for long.
             successor.abandon()
-            log.warning("why partitions stop could not be stored: %s", failure)
+            log.warning("cannot store the reason of stopped partitions: %s", failure)
         finally:
             calls.close()
 

@@ -1,4 +1,4 @@
-"""Reads the stored progress of all other workers of a run, which works on any cluster manager."""
+"""Stored progress of all other workers of a run, which works on any cluster manager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads and decodes the progress that workers have stored, and encodes the progress that a worker stores."""
+"""Stored progress: that of all workers is read and decoded, and that of this worker is encoded."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ProgressStore:
         return replace(found, progress=with_details(found.progress, details))
 
     def pieces(self, partition: int, count: int) -> list[Stored]:
-        """Read the progress of the pieces of a partition beyond the first, whoever has stored it."""
+        """Read the progress of the pieces of a partition beyond the first, by any run."""
         found = (self.stored(self.held([partition], slot)[partition], slot) for slot in range(1, count))
         return [each for each in found if each is not None]
 

@@ -1,4 +1,4 @@
-"""Watches the other partitions of a run, if a pipeline's policies depend on them."""
+"""Watch over the other partitions of a run, if a pipeline's policies depend on them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OwnCounts = Callable[[], Sequence[Counts]]
 
 
 class RunMonitor(Protocol):
-    """Looks at the run, once before each chunk and when too many records have faulted."""
+    """Monitor of the run, which a worker asks once before each chunk and when too many records have faulted."""
 
     def look(self) -> None:
         """Stop, by raising, if another partition has stopped the pipeline."""
@@ -27,7 +27,7 @@ class RunMonitor(Protocol):
 
 
 class NoMonitor:
-    """Lets every partition work without regard to the others."""
+    """Null object: every partition works without regard to the others."""
 
     def look(self) -> None:
         """Do nothing: no partition stops another."""
@@ -40,7 +40,7 @@ class NoMonitor:
 
 
 class SharedMonitor:
-    """Compares the faults of a run with its limit, and obeys a partition that stops the pipeline.
+    """Monitor that compares the faults of a run with its limit, and obeys a partition that stops the pipeline.
 
     :param slots: slots whose pieces are looked at before each chunk; the others only when too much has faulted
     """

@@ -1,4 +1,4 @@
-"""Knows which records are at fault if a worker dies over them, or if its chunk fails because they take too long."""
+"""Records at fault if a worker dies over them, or if its chunk fails because they take too long."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpipe_engine.errors import ChunkFailedError, OutlivedError
 
 
 class Suspects:
-    """Notes the records in hand for the supervisor, and keeps chunks small until suspected records are handled.
+    """Records in hand, noted for the supervisor; chunks stay small until suspected records are handled.
 
     A segment that takes longer than the transaction undoes all that the chunk wrote before. From then on, each record
     that may be the cause is alone in its chunk, whose transaction begins with the first write.

@@ -1,4 +1,4 @@
-"""Keeps the records that a worker is at in memory shared with its supervisor, which finds them after a death."""
+"""Position of a worker, in memory shared with its supervisor, which finds the records there after a death."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Takes Arrow batches of records through the user's segments."""
+"""Arrow batches of records on their way through the user's segments."""

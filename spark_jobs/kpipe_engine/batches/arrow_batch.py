@@ -1,4 +1,4 @@
-"""Turns rows into an Arrow batch, and matches the rows that a batch segment returns to those that it took."""
+"""Arrow batches from rows, and a match of the rows that a batch segment returns with those that it took."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOURCE = ("source_topic", "source_partition", "source_offset", "source_timestamp
 
 
 class BatchError(Exception):
-    """A batch segment breaks the rules of batch segments: smaller batches would not help."""
+    """Breach of the rules of batch segments: smaller batches would not help."""
 
 
 @dataclass(frozen=True, slots=True)

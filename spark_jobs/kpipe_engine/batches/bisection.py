@@ -1,4 +1,4 @@
-"""Finds, by halving, the few rows of a batch that make a call fail."""
+"""Search, by halving, for the few rows of a batch that make a call fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Takes records through a chain with batch segments, many at a time, and writes and counts them one by one."""
+"""Processor of records with batch segments, many at a time; it writes and counts the records one by one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _message_of: Callable[[Row], SourceMessage] = itemgetter(0)
 
 
 class BatchProcessor:
-    """Takes all records of a read through the segments together."""
+    """Processor that takes all records of a read through the segments together."""
 
     def __init__(
         self, segments: StageChain, destination: Destination, faults: FaultHandler, retries: Retries, origin: Origin

@@ -18,7 +18,7 @@ Failed: TypeAlias = dict[int, SegmentError]
 
 
 class Stage(Protocol):
-    """Takes and returns rows in portions, and notes the records that failed."""
+    """Part of a chain that takes and returns rows in portions, and notes the records that failed."""
 
     def begin(self, messages: Sequence[SourceMessage]) -> list[Any]:
         """Return the messages in portions, in the form that this stage takes if it is the first."""

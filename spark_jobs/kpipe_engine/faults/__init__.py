@@ -1,1 +1,1 @@
-"""Handles records that cannot pass: dead letters, stops, and time limits of user code."""
+"""Records that cannot pass: dead letters, stops, and time limits of user code."""

@@ -1,4 +1,4 @@
-"""Builds the message for the dead-letter topic from a record and its fault."""
+"""The message for the dead-letter topic, built from a record and its fault."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOST_PATTERNS = 256
 
 
 class DeadLetterBuilder:
-    """Builds each letter from scratch, in any format."""
+    """Builder of letters, each from scratch, in any format."""
 
     def __init__(self, plan: Plan, write: Callable[[DeadLetter], DeadLetterMessage]) -> None:
         self._plan = plan
@@ -80,7 +80,7 @@ def _previous(letter: DeadLetter) -> DeadLetter | None:
 
 
 class CachedDeadLetterBuilder:
-    """Builds raw letters from cached patterns: if many records fail for one reason, few details of theirs differ."""
+    """Builder of raw letters from cached patterns: if many records fail for one reason, few of their details differ."""
 
     def __init__(self, plan: Plan, dialect: Dialect) -> None:
         self._single = DeadLetterBuilder(plan, partial(write_raw, dialect=dialect))

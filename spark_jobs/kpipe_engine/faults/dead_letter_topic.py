@@ -1,4 +1,4 @@
-"""Takes the records that could not pass: into the dead-letter topic, or without one, by a stop of the partition."""
+"""Records that could not pass: in the dead-letter topic, or without one, the stop of the partition."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kpipe_engine.writing.producer_session import PARTITIONER_CHOOSES, ProducerS
 
 
 class DeadLetters(Protocol):
-    """Takes a record and its fault."""
+    """Place for records that could not pass, each with its fault."""
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         """Make the record terminal, or stop the partition in front of it."""
 
 
 class DeadLetterTopic:
-    """Writes records with the details of their fault, in the declared format and dialect."""
+    """Writer of records with the details of their fault, in the declared format and dialect."""
 
     def __init__(
         self, declared: KafkaDeadLetter, plan: Plan, session: ProducerSession, limit: Limit = NO_LIMIT
@@ -55,7 +55,7 @@ class DeadLetterTopic:
 
 
 class NoDeadLetters:
-    """Stops a partition at its first fault, in a pipeline without a dead-letter topic."""
+    """Stop of a partition at its first fault, in a pipeline without a dead-letter topic."""
 
     def take(self, message: SourceMessage, fault: Fault) -> None:
         if fault.kind == "source":

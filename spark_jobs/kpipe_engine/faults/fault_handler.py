@@ -1,4 +1,4 @@
-"""Takes one of four actions for a record that cannot pass: the same one for all faults, or one chosen for each."""
+"""One of four actions for a record that cannot pass: the same one for all faults, or one chosen for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Choose = Callable[[Fault, SourceMessage], str]
 
 
 class FaultHandler:
-    """Makes a faulted record terminal, or stops in front of it."""
+    """Handler of faulted records: it makes a record terminal, or stops in front of it."""
 
     def __init__(self, choose: Choose, dead_letters: DeadLetters, watch: RunMonitor) -> None:
         self._choose = choose
@@ -79,7 +79,7 @@ class UsersChoice:
                     self._function = self._limit.around(pkgutil.resolve_name(self._path))
             chosen = self._function(fault, Record(message, self._origin))
             if not isinstance(chosen, str):
-                raise TypeError(f"it chose a {type(chosen).__name__}, and no action")
+                raise TypeError(f"it chose a {type(chosen).__name__}, which is not an action")
             return chosen
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -95,6 +95,6 @@ def _named(message: SourceMessage, fault: Fault) -> str:
     if fault.kind == "source":
         return cannot_read(message, fault)
     return (
-        f"offset {message.offset()}: {fault}; fix the segment or the record, or let on_fault put it into a "
-        "dead letter, then run again"
+        f"offset {message.offset()}: {fault}; fix the segment or the record, or set on_fault='dead_letter', "
+        "then run again"
     )

@@ -1,4 +1,4 @@
-"""Limits the time of user code: of each call for records, and of other steps such as an import."""
+"""Time limits of user code: of each call for records, and of other steps such as an import."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EARLY = 0.9
 
 
 class Limit(Protocol):
-    """Watches over user code."""
+    """Limit of the time that user code may take."""
 
     def around(self, call: Call) -> Call:
         """Return the same call under the limit, for one record or one batch at a time."""
@@ -33,7 +33,7 @@ class Limit(Protocol):
 
 
 class NoLimit:
-    """Lets user code take any time, and costs nothing."""
+    """Null object: user code may take any time, and the watch costs nothing."""
 
     def around(self, call: Call) -> Call:
         return call
@@ -46,7 +46,7 @@ NO_LIMIT = NoLimit()
 
 
 class TimeLimit:
-    """Interrupts a call that takes too long: in the main thread by a signal, an awaited one by the event loop.
+    """Interrupter of calls that take too long: in the main thread by a signal, an awaited one by the event loop.
 
     A call in another thread, or one in C that never returns, cannot be interrupted. The supervisor sees such a call in
     the worker's `position`, and ends the worker.

@@ -1,4 +1,4 @@
-"""Builds dead letters with a function of the user's, found by import path."""
+"""Dead letters from a function of the user's, found by import path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kpipe_engine.faults.time_limit import NO_LIMIT, Limit
 
 
 class Mapper:
-    """Calls the user's function, and adds the headers that a redrive needs to those that it returns."""
+    """Caller of the user's function, which adds the headers that a redrive needs to those that the function returns."""
 
     def __init__(self, path: str, limit: Limit = NO_LIMIT) -> None:
         self._path, self._limit = path, limit

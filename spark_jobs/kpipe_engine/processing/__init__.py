@@ -1,1 +1,1 @@
-"""Takes records through the user's segments, one by one or several at once."""
+"""Records on their way through the user's segments, one by one or several at once."""

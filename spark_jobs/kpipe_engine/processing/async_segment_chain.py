@@ -15,7 +15,7 @@ from kpipe_engine.processing.segment_chain import SegmentChain, as_records
 
 
 class AsyncSegmentChain(SegmentChain):
-    """Runs all segments in one event loop: a plain segment among them should not block."""
+    """Chain of all segments in one event loop: a plain segment among them should not block."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Processes several records of one partition at once, and writes their outputs in the order of the source."""
+"""Several records of one partition at once, with their outputs in the order of the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kpipe_engine.writing.outputs import write_outputs
 
 
 class ConcurrentProcessor:
-    """Processes records in any order, but writes only those in front of the first one that is not terminal.
+    """Processor of records in any order, which writes only those in front of the first one that is not terminal.
 
     Otherwise a partition that stops at a fault would have written later records in the same transaction.
     """

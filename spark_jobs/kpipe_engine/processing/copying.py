@@ -1,4 +1,4 @@
-"""Copies records as they are."""
+"""Copy of records as they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kpipe_engine.writing.destination import Destination
 
 
 class CopyProcessor:
-    """Copies the records of a pipeline without segments."""
+    """Copier of the records of a pipeline without segments."""
 
     def __init__(self, destination: Destination, faults: FaultHandler) -> None:
         self._destination = destination

@@ -11,7 +11,7 @@ from kpipe_engine.errors import KnownFaults
 
 
 class RecordProcessor(Protocol):
-    """Handles the records that a partition worker has read."""
+    """Processor of the records that a partition worker has read."""
 
     def process(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float

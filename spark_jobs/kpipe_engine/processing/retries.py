@@ -1,4 +1,4 @@
-"""Tries a record again: in the same chunk after a short wait, in a later one after a long wait."""
+"""Further tries of a record: in the same chunk after a short wait, in a later one after a long wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRY_CHARACTERS = 200
 
 
 class Retries:
-    """Remembers the failed tries of each record until it passes or faults.
+    """Failed tries of each record, until it passes or faults.
 
     A wait that fits into the chunk is slept through. A longer one ends the chunk in front of the record, so that the
     records before it are stored. The worker sleeps before the next chunk begins: no transaction is open then that

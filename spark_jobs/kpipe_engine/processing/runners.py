@@ -1,4 +1,4 @@
-"""Runs several records of one partition at once: in threads, or in the coroutines of an event loop."""
+"""Runners of several records of one partition at once: in threads, or in the coroutines of an event loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Outcome:
 
 
 class ConcurrentContext(SegmentContext):
-    """Counts for each record separately: some of the records in progress will not be part of the chunk."""
+    """Context with counts for each record separately: some of the records in progress will not be part of the chunk."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class ConcurrentContext(SegmentContext):
 
 
 class SegmentRunner(Protocol):
-    """Runs several records at once, and returns the outcomes in the order of the messages."""
+    """Runner of several records at once, which returns the outcomes in the order of the messages."""
 
     def open(self) -> None: ...
     def work(self, messages: Sequence[SourceMessage], until: float) -> list[Outcome]: ...
@@ -60,7 +60,7 @@ class SegmentRunner(Protocol):
 
 
 class ThreadRunner:
-    """Runs segments in threads: those that wait for something, or release Python's global lock while they work."""
+    """Runner in threads, for segments that wait, or that release Python's global lock while they work."""
 
     def __init__(
         self, segments: SegmentChain, retries: Retries, origin: Origin, stop_signal: StopSignal, at_once: int
@@ -101,7 +101,7 @@ class ThreadRunner:
 
 
 class EventLoopRunner:
-    """Runs segments that are awaited, in an event loop."""
+    """Runner in an event loop, for segments that are awaited."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Finds the user's segments by import path, opens them, runs them over each record, and closes them."""
+"""The user's segments: found by import path, opened, run over each record, and closed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class SegmentChain:
         except (SegmentError, *NO_RECORDS_ERRORS):
             raise
         except BaseException as error:
-            # Some libraries' errors are no subclasses of Exception, and one record must not end the process.
+            # Some libraries' errors are not subclasses of Exception, and one record must not end the process.
             raise SegmentError(path) from error
         return (record,)
 

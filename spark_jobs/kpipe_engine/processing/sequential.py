@@ -1,4 +1,4 @@
-"""Takes records through the user's segments, one after another."""
+"""Records on their way through the user's segments, one after another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kpipe_engine.writing.outputs import write_outputs
 
 
 class SequentialProcessor:
-    """Takes records through the user's segments, one at a time and in order."""
+    """Processor that takes records through the user's segments, one at a time and in order."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Stops a partition in front of its first record."""
+"""Stop of a partition in front of its first record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kpipe_engine.errors import KnownFaults, PartitionHaltedError
 
 
 class StoppedProcessor:
-    """Stops a partition that has records, and takes none of them."""
+    """Stop of a partition that has records: it takes none of them."""
 
     def __init__(self, stop: PartitionHaltedError) -> None:
         self._stop = stop

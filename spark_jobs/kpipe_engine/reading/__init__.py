@@ -1,1 +1,1 @@
-"""Reads ranges of the source topic, and the offsets that groups hold."""
+"""Ranges of the source topic, as they are read, and the offsets that groups hold."""

@@ -1,4 +1,4 @@
-"""Reads, for a worker, how far checkpoints have moved the group of a run."""
+"""Checkpoints, as a worker reads how far they have moved the group of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits a chunk to a number of records, and to a number of seconds for reading them."""
+"""Limits of a chunk: a number of records, and a number of seconds for reading them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kpipe_engine.stop_signal import StopSignal
 
 
 class Chunk:
-    """Counts the records of a chunk until it is full. It is full, too, once there is a reason to yield."""
+    """Count of the records of a chunk until it is full. It is full, too, once there is a reason to yield."""
 
     def __init__(self, records: int, seconds: float, stop_signal: StopSignal, *, reads_once: bool = False) -> None:
         self._records, self._seconds, self._stop_signal = records, seconds, stop_signal

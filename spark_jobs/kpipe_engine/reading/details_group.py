@@ -1,4 +1,4 @@
-"""Stores and reads the details of a worker that do not fit beside a stored offset."""
+"""Details of a worker that do not fit beside a stored offset, and have a group of their own."""
 
 from __future__ import annotations
 

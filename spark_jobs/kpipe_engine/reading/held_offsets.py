@@ -1,4 +1,4 @@
-"""Reads the offsets of a group with a consumer that never joins it."""
+"""The offsets of a group, read by a consumer that never joins it."""
 
 from __future__ import annotations
 

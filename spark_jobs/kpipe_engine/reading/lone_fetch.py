@@ -1,4 +1,4 @@
-"""Fetches without reading ahead: the client that has fetched is closed before its messages are handled."""
+"""Fetch without reading ahead: the client that has fetched is closed before its messages are handled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that a topic is still the planned one, before the progress of records read from it is stored."""
+"""Check that a topic is still the planned one, before the progress of records read from it is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 
 class PlannedTopic:
-    """Finds out that a topic was deleted or re-created, by its id.
+    """The topic of the plan, by its id, which changes when the topic is deleted or re-created.
 
     A consumer silently resumes at the same offset in a re-created topic. The id of a topic never comes back: if it is
     the planned one after records were read, they are of the planned topic.

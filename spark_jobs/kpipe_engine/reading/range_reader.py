@@ -1,4 +1,4 @@
-"""Reads one range of one partition, and detects the end of the range by position."""
+"""Reader of one range of one partition, which detects the end of the range by position."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STALL_SECONDS = 120.0
 
 
 class RangeReader:
-    """Reads one range after another. `next_offset` is the offset after the last record returned, holes passed over."""
+    """Reader of range after range. `next_offset` is the offset after the last record returned, holes passed over."""
 
     def __init__(self, shared_consumer: SharedConsumer, declared: KafkaSource, topic: str) -> None:
         self._shared_consumer, self._topic = shared_consumer, topic
@@ -203,7 +203,7 @@ class RangeReader:
         self._stop_unless_skipped(
             f"the batch at offset {first} cannot be decompressed ({error.str()}): either it is broken, or it inflates "
             "to more than receive.message.max.bytes; raise that in the extra of the source's connection, or set "
-            "on_data_loss='skip' to go on without the records in it, then run again"
+            "on_data_loss='skip' to continue without the records in it, then run again"
         )
         asked = max(first, self.next_offset)
         after = self._after_batch(first, asked)
@@ -246,7 +246,7 @@ class RangeReader:
         until = min(first, self._end)
         self._stop_unless_skipped(
             f"records {asked} to {until - 1} have left the topic before they were read (the log starts at "
-            f"{first}): plan again from 'earliest', or set on_data_loss='skip' to go on without them"
+            f"{first}): plan again from 'earliest', or set on_data_loss='skip' to continue without them"
         )
         self._lost += until - asked
         self._go_to(until)

@@ -16,7 +16,7 @@ from kpipe_engine.reading.lone_fetch import fetch_alone
 
 
 class SharedConsumer:
-    """Owns the consumer, whose group is the one that holds the progress of a slot. It never joins that group."""
+    """Owner of the consumer, whose group holds the progress of a slot. The consumer never joins that group."""
 
     def __init__(self, settings: Settings, plan: Plan, slot: int) -> None:
         self._settings = consumer_settings(settings, plan, slot)

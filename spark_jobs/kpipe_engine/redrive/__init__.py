@@ -1,1 +1,1 @@
-"""Puts dead letters back, each once."""
+"""Redrive of dead letters, each once."""

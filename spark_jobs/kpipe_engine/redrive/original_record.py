@@ -17,7 +17,7 @@ from kpipe_engine.writing.producer_session import PARTITIONER_CHOOSES, ProducerS
 
 
 class OriginalRecord:
-    """Has the record's own key, value, headers and timestamp, and its letter's offset, by which the engine knows it."""
+    """Record with its own key, value, headers and timestamp, and its letter's offset, by which the engine knows it."""
 
     __slots__ = ("_headers", "_letter", "_partition", "original")
 

@@ -1,4 +1,4 @@
-"""Puts the records of dead letters back, each once, however often users start the redrive."""
+"""Return of the records of dead letters, each once, however often users start the redrive."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Decided(NamedTuple):
 
 
 class RedriveProcessor:
-    """Takes dead letters, and gives the records inside to the processor of a pipeline, or of the source topic.
+    """Processor of dead letters, which gives the records inside to the processor of a pipeline, or of the source topic.
 
     Whatever the outcome of such a record, its letter is done, and gets its ledger entry in the same transaction.
     """

@@ -1,4 +1,4 @@
-"""Writes the dead letters of records that came out of dead letters."""
+"""Dead letters of records that came out of dead letters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kpipe_engine.redrive.original_record import OriginalRecord
 
 
 class RefaultedDeadLetters:
-    """Takes, for a restored record, the dead letter that it came in, which has the number of earlier attempts."""
+    """Dead letters of restored records: each is the letter that the record was in, which counts earlier attempts."""
 
     def __init__(self, letters: DeadLetters) -> None:
         self._letters = letters

@@ -1,1 +1,1 @@
-"""Runs workers as Spark tasks, in processes of their own, and starts the next one when one has died."""
+"""Workers as Spark tasks, in processes of their own; when one has died, the next one starts."""

@@ -167,8 +167,8 @@ class Case:
         known = self.precautions.culprits.get(at.partition, {})
         if at.first in known:
             reason = (
-                f"offset {at.first}: {known[at.first]}; and what becomes of that fault (on_fault, or the mapper of the "
-                f"dead letter) makes the worker die, too: it {death.message}; fix it, then run again"
+                f"offset {at.first}: {known[at.first]}; on_fault, or the dead-letter mapper, also ended the worker: "
+                f"it {death.message}; fix it, then run again"
             )
             self._stop(reason, at.partition)
             return self.precautions, reason

@@ -1,4 +1,4 @@
-"""Waits for the executors of a cluster, which start one by one after the driver is up."""
+"""Wait for the executors of a cluster, which start one by one after the driver is up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends a driver whose job does not end in time."""
+"""End of a driver whose job does not end in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distinguishes a cluster at which no broker answers from one at which some do."""
+"""Silence: a cluster at which no broker answers, as opposed to one at which some do."""
 
 from __future__ import annotations
 

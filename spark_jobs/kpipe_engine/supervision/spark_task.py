@@ -1,4 +1,4 @@
-"""Runs one Spark task: its blocks of partitions, one after another or several at once."""
+"""One Spark task: its blocks of partitions, one after another or several at once."""
 
 from __future__ import annotations
 

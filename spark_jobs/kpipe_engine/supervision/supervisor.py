@@ -1,4 +1,4 @@
-"""Runs partition workers in processes of their own, and starts the next one when one has died."""
+"""Supervisor of partition workers in processes of their own: when one has died, it starts the next one."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ _MEANINGS = {"SIGKILL": ", as the kernel does where memory runs out,"}
 
 
 class Supervisor:
-    """Starts and watches the worker processes of one of Spark's Python workers.
+    """Supervisor of the worker processes of one of Spark's Python workers: it starts and watches them.
 
     It opens no Kafka client and imports no user code. So it can fork at any time, and survives anything that user code
     does. Idle processes wait for the next task.
@@ -195,8 +195,8 @@ class Supervisor:
     def _leave_untried(self, waiting: deque[Case]) -> Iterator[dict[str, Any]]:
         """End the blocks that are left: they would only wait for the same cluster again."""
         reason = (
-            f"not tried: {MOST_UNANSWERED} workers in a row have ended because nobody answers at {self._silent}; see "
-            "that the brokers run and that workers can reach them, then run again"
+            f"not tried: {MOST_UNANSWERED} workers in a row have ended because no broker answers at {self._silent}; "
+            "see that the brokers run and that workers can reach them, then run again"
         )
         while waiting:
             case = waiting.popleft()
@@ -279,4 +279,4 @@ def _give_back(at_work: dict[Connection, tuple[WorkerProcess, Case]], pipe: Conn
 
 
 def _left_unclosed(case: Case, reason: str) -> str:
-    return f"partitions {case.partitions}: what their worker did is stored, and not all of it was closed: {reason}"
+    return f"partitions {case.partitions}: results are stored, but closing failed: {reason}"

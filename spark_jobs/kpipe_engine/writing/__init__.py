@@ -1,1 +1,1 @@
-"""Hands records to the producer, awaits the broker's acknowledgement, and stores offsets with the records."""
+"""Hand-over of records to the producer, the broker's acknowledgements, and offsets stored with the records."""

@@ -1,4 +1,4 @@
-"""Admits records, except while the output of the last ones waits too long to be written."""
+"""Admission of records, except while the output of the last ones waits too long to be written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOOK_SECONDS = 15.0
 
 
 class Admission:
-    """Pauses reading once output has waited too long, and resumes it when the output has drained.
+    """Switch that pauses reading once output has waited too long, and resumes it when the output has drained.
 
     librdkafka 2.16 may stop sending to a partition after its leader was away for a moment (its issue 5430). If the
     cluster is well but takes nothing from a producer, another producer has to take over.

@@ -21,7 +21,7 @@ STORE_SECONDS = 30.0
 
 
 class ChunkWriter(Protocol):
-    """Opens and closes chunks, whose records a session takes."""
+    """Writer that opens and closes chunks, whose records a session takes."""
 
     longest: float
     """Seconds after which the broker aborts a chunk, counted from its first write."""
@@ -47,7 +47,7 @@ class ChunkWriter(Protocol):
 
 
 class TransactionalWriter:
-    """A chunk is one transaction: outputs, dead letters and the stored offset are seen together or not at all."""
+    """Writer of chunks as transactions: outputs, dead letters and the stored offset are seen together or not at all."""
 
     def __init__(
         self, job: Job, slot: int, session: TransactionalSession, shared_consumer: SharedConsumer, details: DetailsGroup
@@ -106,7 +106,7 @@ class TransactionalWriter:
 
 
 class AtLeastOnceWriter:
-    """Stores a chunk after its acknowledgements: after a crash in between, the chunk is written again."""
+    """Writer that stores a chunk after its acknowledgements: after a crash in between, the chunk is written again."""
 
     longest = math.inf
 

@@ -1,4 +1,4 @@
-"""Maps records to messages, and hands them to the producer."""
+"""Destination of outputs: records become messages, which go to the producer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _name_of = itemgetter(0)
 
 
 class Destination:
-    """Writes to the output topic."""
+    """Writer to the output topic."""
 
     def __init__(self, declared: KafkaDestination, session: ProducerSession) -> None:
         self._topic = declared.topic

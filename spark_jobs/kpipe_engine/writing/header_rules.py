@@ -1,4 +1,4 @@
-"""Chooses the headers of an output, if those are not simply all of them."""
+"""Choice of the headers of an output, if those are not simply all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_kpipe.record import Header, SourceMessage, coordinates
 
 
 class HeaderRules:
-    """Drops headers by name, and adds the source of a record, for readers who remove duplicates."""
+    """Rules that drop headers by name, and add the source of a record, for readers who remove duplicates."""
 
     def __init__(self, declared: KafkaDestination) -> None:
         self._copies = declared.copy_headers

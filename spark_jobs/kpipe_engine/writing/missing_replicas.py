@@ -1,4 +1,4 @@
-"""Reports topics that have lost replicas, if brokers accept no writes to them."""
+"""Report on topics that have lost replicas, if brokers accept no writes to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the outputs that segments made of one record: all of them, or none."""
+"""Outputs that segments made of one record: all of them are written, or none."""
 
 from __future__ import annotations
 

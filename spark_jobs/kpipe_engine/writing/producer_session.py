@@ -1,4 +1,4 @@
-"""Hands records to the producer, and awaits the broker's answers to them."""
+"""Hand-over of records to the producer, and the broker's answers to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Rejection(NamedTuple):
 
 
 class ProducerSession:
-    """Owns the producer of a worker, and knows the rejections of its records by the broker.
+    """Owner of the producer of a worker, which knows the rejections of its records by the broker.
 
     A broker rejects whole batches. To trace the record behind a rejection costs time for each record, so the session
     isolates records only when a chunk is redone: it sends every record alone then, and traces it.
@@ -221,7 +221,7 @@ class ProducerSession:
 
 
 class TransactionalSession(ProducerSession):
-    """Owns a producer with a transactional id: each chunk is a transaction of it."""
+    """Owner of a producer with a transactional id: each chunk is a transaction of it."""
 
     @property
     def transactional_id(self) -> str:

@@ -45,7 +45,7 @@ def test_a_cause_that_lasts_is_told_again_with_how_often_it_came(
     now[0] += AGAIN_SECONDS
     tell(log, LOST.format("broker/1"))
     assert len(caplog.records) == 2
-    assert caplog.records[1].getMessage().endswith("(and 2 times more since it was told last)")
+    assert caplog.records[1].getMessage().endswith("(and 2 times more since it was last logged)")
 
 
 @pytest.mark.usefixtures("now")

@@ -74,7 +74,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"ranges": [{"partition": 0, "start": 2, "end": 1, "committed": None, **UNCUT}]},
-        "Plan.ranges[0]: partition 0: the end 1 lies before the start 2",
+        "Plan.ranges[0]: partition 0: start 2 is after end 1",
     ),
 ]
 

@@ -80,7 +80,7 @@ def test_nobody_rests_beyond_the_deadline(waits: Waits, monkeypatch: pytest.Monk
         (2, StopRequest(2, "an earlier attempt").to_text(), None),
         (3, StopRequest(3, "the task was stopped").to_text(), "the task was stopped"),
         (2, NEWER, None),
-        (3, NEWER, "somebody asks to stop in words that cannot be read: StopRequest.schema_version is 99"),
+        (3, NEWER, "a stop request cannot be read: StopRequest.schema_version is 99"),
     ],
 )
 def test_a_request_to_stop_is_heeded_also_where_another_version_wrote_it(

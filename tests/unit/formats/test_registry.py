@@ -207,7 +207,7 @@ def test_numbers_become_numbers_and_no_answer_is_awaited_forever() -> None:
 
 
 def test_a_number_that_is_none_is_named() -> None:
-    with pytest.raises(ValueError, match=r"schema\.registry\.timeout='soon' is no number"):
+    with pytest.raises(ValueError, match=r"schema\.registry\.timeout='soon' is not a number"):
         client_settings({"url": "http://registry", "timeout": "soon"}, "source")
 
 

@@ -39,9 +39,9 @@ def test_an_error_of_the_broker_has_its_remedy(name: str, passing: bool, said: s
         (
             KafkaError.GROUP_AUTHORIZATION_FAILED,
             ForbiddenError,
-            "gives no answer about groups .*the page 'Permissions'",
+            "rejected the request about groups .*the page 'Permissions'",
         ),
-        (KafkaError._BAD_COMPRESSION, KpipeError, r"gives no answer about groups .*receive\.message\.max\.bytes"),
+        (KafkaError._BAD_COMPRESSION, KpipeError, r"rejected the request about groups .*receive\.message\.max\.bytes"),
     ],
 )
 def test_an_error_that_no_wait_ends_is_no_outage(code: int, kind: type[KpipeError], said: str) -> None:

@@ -54,7 +54,7 @@ def test_only_an_error_that_passes_is_worth_another_try(
     with Positions(SETTINGS, answer_seconds=0) as positions, pytest.raises(KpipeError) as failure:
         positions.group_offsets("orders", "orders.in", [3])
     assert type(failure.value) is raised
-    says = "does not answer" if raised.retriable else "gives no answer"
+    says = "is unreachable, asked" if raised.retriable else "rejected the request"
     assert f"the Kafka cluster at 127.0.0.1:1 {says} about group 'orders'" in str(failure.value)
     assert error.str() in str(failure.value)
 
@@ -88,7 +88,7 @@ def test_a_client_that_may_not_find_the_group_says_so_instead_of_that_it_waited(
     monkeypatch.setattr(FakeConsumer, "told", KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
     with Positions(SETTINGS, answer_seconds=0) as positions, pytest.raises(KpipeError) as failure:
         positions.group_offsets("orders", "orders.in", [3])
-    assert "gives no answer about group 'orders' (" in str(failure.value)
+    assert "rejected the request about group 'orders' (" in str(failure.value)
     assert "): see the page 'Permissions' of kpipe's documentation for all that the connection's user has to" in (
         str(failure.value)
     )
@@ -103,7 +103,7 @@ def test_a_client_that_may_not_find_the_group_says_so_instead_of_that_it_waited(
     ],
 )
 def test_settings_that_no_client_takes_are_an_error_of_the_connection(setting: str, value: str, said: str) -> None:
-    with pytest.raises(ConnectionSettingsError, match="refuses the settings of the Kafka connection") as refused:
+    with pytest.raises(ConnectionSettingsError, match="rejects the settings of the Kafka connection") as refused:
         Positions({**SETTINGS, "security.protocol": "ssl", setting: value})
     assert said in str(refused.value)
     assert str(refused.value).endswith(": fix its extra")

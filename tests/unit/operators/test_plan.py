@@ -144,7 +144,7 @@ def test_templates_that_make_no_sense_fail_for_good_and_name_the_wish(
         ({"publish": "no"}, "publish='no': use True or False"),
         ({"dry_run": None}, "dry_run=None: use True or False"),
         ({"start": "2026-01-31", "end": "2026-01-31"}, "start and end are one moment"),
-        ({"start": "2026-01-31", "end": "2026-01-30"}, "lies before the start"),
+        ({"start": "2026-01-31", "end": "2026-01-30"}, "is after end 2026-01-30"),
     ],
     ids=repr,
 )
@@ -154,7 +154,7 @@ def test_contradicting_arguments_fail_in_their_declaration(operator: Any, wishes
 
 
 def test_a_task_without_a_pipeline_fails_where_it_is_written() -> None:
-    with pytest.raises(PipelineError, match="pipeline='orders' is no KafkaPipeline: declare one"):
+    with pytest.raises(PipelineError, match="pipeline='orders' is not a KafkaPipeline: declare one"):
         KpipePlanOperator(task_id="plan", pipeline=cast("Any", "orders"))
 
 
@@ -286,7 +286,7 @@ def test_an_xcom_that_is_not_a_checkpoint_is_passed_over_and_logged(
     context["ti"].pulled = {("orders.checkpoint", COMMITTED_KEY): "soon"}
     operator(checkpoint_task_id="orders.checkpoint").execute(context)
     assert asked[0]["published"] == {}
-    assert "The XCom of 'orders.checkpoint' does not say what was committed" in caplog.text
+    assert "The XCom of 'orders.checkpoint' has no committed offsets" in caplog.text
 
 
 def test_a_checkpoint_of_a_newer_version_fails_for_good(operator: Any, context: Any, asked: Any) -> None:

@@ -52,7 +52,7 @@ def test_moments_are_the_pipelines_own_to_choose() -> None:
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (run_of(end=NOON), r"its data interval has no length, .*CronDataIntervalTimetable.*kpipe_backfill_task_group"),
+        (run_of(end=NOON), r"its data interval is empty, .*CronDataIntervalTimetable.*kpipe_backfill_task_group"),
         (run_of(None, None), r"without a data interval, .*CronDataIntervalTimetable.*kpipe_backfill_task_group"),
     ],
 )
@@ -63,7 +63,9 @@ def test_a_backfill_without_an_interval_says_what_to_write(run: Any, said: str) 
 
 @pytest.mark.parametrize("end", [Latest(), Explicit({0: 9})], ids=repr)
 def test_a_start_at_an_interval_without_length_says_what_to_write(end: OffsetLimit) -> None:
-    with pytest.raises(PlanError, match=r"12:00:00.*the moment of the run itself.*CronDataIntervalTimetable"):
+    with pytest.raises(
+        PlanError, match=r"starts and ends at 2026.*12:00:00.*nothing before it.*CronDataIntervalTimetable"
+    ):
         check_interval(Wishes(At(NOON_MS), end), run_of(end=NOON))
 
 

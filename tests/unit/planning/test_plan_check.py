@@ -49,7 +49,7 @@ def test_the_plans_of_a_pipeline_are_its_own(changes: dict[str, Any]) -> None:
         ),
         ({"isolation_level": "read_uncommitted"}, "has isolation_level='read_uncommitted', and pipeline"),
         ({"owner": "returns#12345678"}, "has owner='returns#12345678', and pipeline 'orders' as it is now 'orders#"),
-        ({"topic_partitions": 3}, "has partition 3 of a topic with 3: somebody has changed it"),
+        ({"topic_partitions": 3}, "has partition 3 of a topic with 3: the plan was changed afterwards"),
     ],
     ids=repr,
 )

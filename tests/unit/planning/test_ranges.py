@@ -202,7 +202,7 @@ REFUSED: list[tuple[str, Wishes, dict[str, Any], str]] = [
         "end below the log",
         Wishes(start=Earliest(), end=Explicit({0: 50})),
         {},
-        "partition 0 of 'orders': the start 100 lies beyond the end 50",
+        "partition 0 of 'orders': start 100 is after end 50",
     ),
     (
         "group above the log",
@@ -296,7 +296,7 @@ def test_a_cap_is_a_whole_number_from_one(name: str, cap: Any) -> None:
         ({"start": Explicit({0: 100}), "end": Explicit({1: 50})}, "no partition in common: they name [0] and [1]"),
         (
             {"start": Explicit({0: 180, 1: 5}), "end": Explicit({0: 170, 1: 5})},
-            "partition 0: the end 170 lies before the start 180: exchange or fix them",
+            "partition 0: start 180 is after end 170: swap or correct them",
         ),
     ],
     ids=repr,

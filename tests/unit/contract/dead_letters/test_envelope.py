@@ -48,8 +48,8 @@ def test_an_envelope_has_its_documented_fields() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"schema_version": 2}, "Envelope.schema_version is 2"),
-    ({"headers": [["a"]]}, "the header ['a'] is no pair"),
-    ({"headers": [[None, "MQ=="]]}, "is no pair of a name and a value"),
+    ({"headers": [["a"]]}, "the header ['a'] is not a pair"),
+    ({"headers": [[None, "MQ=="]]}, "is not a pair of a name and a value"),
     ({"headers": {"a": "MQ=="}}, "Envelope.headers: a list is needed"),
     ({"attempt": 0}, "attempt is 0"),
     ({"attempt": True}, "Envelope.attempt: int is needed"),
@@ -73,7 +73,7 @@ def test_the_error_names_the_field_that_is_not_base64(changes: dict[str, Any], s
     with pytest.raises(DocumentError) as refusal:
         Envelope.from_json({**document, **changes}).opened()
     assert said in str(refusal.value)
-    assert "no base64" in str(refusal.value)
+    assert "is not base64" in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", ["\ud800", "a\0b"])

@@ -10,7 +10,7 @@ from airflow_provider_kpipe.contract.offsets.ranges import NO_EPOCH, PartitionRa
     [
         (-1, 0, 1, "partition -1"),
         (0, -1, 1, "start -1"),
-        (2, 5, 4, "partition 2: the end 4 lies before the start 5"),
+        (2, 5, 4, "partition 2: start 5 is after end 4"),
     ],
 )
 def test_a_range_that_cannot_be_is_refused(partition: int, start: int, end: int, said: str) -> None:

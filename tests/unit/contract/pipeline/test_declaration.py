@@ -102,7 +102,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("a segment with a space", {"segments": ["a: b"]}, "segment 'a: b'"),
     ("an empty segment", {"segments": [""]}, "segment ''"),
     ("a segment that starts with a digit", {"segments": ["1a:b"]}, "segment '1a:b'"),
-    ("a function as segment", {"segments": [len]}, "no import path"),
+    ("a function as segment", {"segments": [len]}, "not an import path"),
     ("an unknown delivery", {"delivery": "at_most_once"}, "use one of 'exactly_once', 'at_least_once'"),
     ("no delivery", {"delivery": None}, "KafkaPipeline.delivery=None"),
     ("a destination equal to the source", {"destination": KafkaDestination("orders")}, "as destination topic"),

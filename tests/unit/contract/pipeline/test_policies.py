@@ -95,7 +95,7 @@ def test_errors_are_chosen_by_class_and_by_what_it_is_derived_from(names: tuple[
         ({"factor": 0.5}, "factor=0.5: use a number from 1 to 100"),
         ({"jitter": 2}, "jitter=2: use a number from 0 to 1"),
         ({"retry_on": "TimeoutError"}, "must be a list"),
-        ({"retry_on": ["not a class"]}, "'not a class', which is no exception class"),
+        ({"retry_on": ["not a class"]}, "'not a class', which is not an exception class"),
     ],
     ids=repr,
 )

@@ -76,7 +76,7 @@ def test_one_that_fails_costs_a_warning(caplog: pytest.LogCaptureFixture) -> Non
     worker = Worker(PartitionHaltedError("the group may not be used"))
     say_why(worker)
     assert (worker.stored, worker.closed.is_set()) == ([], True)
-    assert "why partitions stop could not be stored: the group may not be used" in caplog.text
+    assert "cannot store the reason of stopped partitions: the group may not be used" in caplog.text
 
 
 def test_one_that_is_late_is_left_to_itself(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ def ends(fault: Fault, record: Any) -> str:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("no_action", "TypeError: it chose a list, and no action"), ("ends", "UnspeakableError: Unspeakable")],
+    [("no_action", "TypeError: it chose a list, which is not an action"), ("ends", "UnspeakableError: Unspeakable")],
 )
 def test_a_function_that_chooses_nothing_stops_the_partition_and_ends_no_worker(
     message: Any, name: str, said: str

@@ -85,8 +85,8 @@ def test_a_cluster_that_is_silent_for_two_blocks_in_a_row_is_not_asked_for_the_o
     ]
     for each in done[3:]:
         assert each["reason"] == (
-            f"not tried: 2 workers in a row have ended because nobody answers at {ADDRESS}; see that the brokers run "
-            "and that workers can reach them, then run again"
+            f"not tried: 2 workers in a row have ended because no broker answers at {ADDRESS}; see that the brokers "
+            "run and that workers can reach them, then run again"
         )
 
 
