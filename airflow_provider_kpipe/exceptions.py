@@ -1,6 +1,23 @@
 """The provider's own errors, without a dependency on Airflow: operators translate them.
 
-`retriable` is true if trying the same task again may help.
+`retriable` is true if trying the same task again may help. These are the kinds; those with a star are retriable::
+
+    KpipeError
+        ConnectionSettingsError
+        KafkaUnavailableError *
+            UnreachableError *
+            HeldUpError *
+        ForbiddenError
+        UnknownTopicError
+        PlanError
+        StalePlanError
+        GroupInUseError *
+        GroupMovedError
+        CommitError *
+        IncompleteRunError *
+        TooManyFaultsError
+        YieldedRunError
+        OverdueJobError *
 """
 
 from __future__ import annotations

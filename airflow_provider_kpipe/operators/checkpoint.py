@@ -18,7 +18,7 @@ from airflow_provider_kpipe.contract.progress.checkpoint import (
     CommittedOffsets,
 )
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.task_runtime.errors import failing_for_good
+from airflow_provider_kpipe.task_runtime.errors import failing_without_retry
 from airflow_provider_kpipe.task_runtime.frozen_state import record, recorded
 from airflow_provider_kpipe.task_runtime.plan_xcom import last_committed, push, read_plan
 
@@ -55,7 +55,7 @@ class KpipeCheckpointOperator(BaseOperator):
         return super().partial(**{"trigger_rule": TriggerRule.ALL_DONE, **kwargs})
 
     def execute(self, context: Context) -> dict[str, Any]:
-        with failing_for_good():
+        with failing_without_retry():
             plan = read_plan(self.plan, self.pipeline)
             if plan.dry_run:
                 raise AirflowSkipException("Dry run: nothing is committed")
@@ -68,7 +68,7 @@ class KpipeCheckpointOperator(BaseOperator):
             checkpoint = publish(KpipeHook(self.pipeline.source.conn_id).get_conn(), plan, destination)
         self.report(checkpoint)
         document = push(context, CHECKPOINT_KEY, checkpoint.to_json())
-        with failing_for_good():
+        with failing_without_retry():
             self.remember(context, checkpoint)
         if not checkpoint.complete:
             stopped = [each for each in checkpoint.partitions if not each.complete]

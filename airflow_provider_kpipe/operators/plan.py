@@ -18,7 +18,7 @@ from airflow_provider_kpipe.planning.make_plan import make_plan
 from airflow_provider_kpipe.planning.needed_topics import check_needed_topics
 from airflow_provider_kpipe.planning.ranges import Wishes
 from airflow_provider_kpipe.planning.retention import check_retention
-from airflow_provider_kpipe.task_runtime.errors import failing_for_good, first_contact
+from airflow_provider_kpipe.task_runtime.errors import failing_without_retry, first_contact
 from airflow_provider_kpipe.task_runtime.frozen_state import frozen
 from airflow_provider_kpipe.task_runtime.plan_xcom import last_committed, run_key_of
 from airflow_provider_kpipe.task_runtime.templates import is_template
@@ -90,7 +90,7 @@ class KpipePlanOperator(BaseOperator):
                 raise ValueError(f"{name}={value!r}: use True or False")
 
     def execute(self, context: Context) -> dict[str, Any]:
-        with failing_for_good():
+        with failing_without_retry():
             key = BACKFILL_PLAN_KEY if is_backfill(context) else PLAN_KEY
             plan = frozen(context, key, Plan, lambda: self.make_plan(context))
         self.report(plan)

@@ -33,7 +33,7 @@ from airflow_provider_kpipe.redriving.planning import check_redrive_topics, make
 from airflow_provider_kpipe.redriving.preview import preview
 from airflow_provider_kpipe.redriving.retention import check_redrive_retention
 from airflow_provider_kpipe.redriving.selection import check_selection
-from airflow_provider_kpipe.task_runtime.errors import failing_for_good, first_contact
+from airflow_provider_kpipe.task_runtime.errors import failing_without_retry, first_contact
 from airflow_provider_kpipe.task_runtime.frozen_state import frozen, record, recorded
 from airflow_provider_kpipe.task_runtime.plan_xcom import push, run_key_of
 
@@ -93,7 +93,7 @@ class KpipeRedriveOperator(SparkJobOperator):
         return start_of_form(self.params, FIELDS)
 
     def execute(self, context: Context) -> dict[str, Any]:
-        with failing_for_good():
+        with failing_without_retry():
             order = frozen(context, ORDER_KEY, RedriveOrder, lambda: self._make_order(context))
             check_of_redrive(order, self.pipeline, self.parking_topic)
             return self._dry_run(order, context) if order.plan.dry_run else self._run(order, context)

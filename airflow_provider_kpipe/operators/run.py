@@ -11,7 +11,7 @@ from airflow_provider_kpipe.contract.pipeline.declaration import KafkaPipeline
 from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.progress import PartitionProgress
 from airflow_provider_kpipe.operators.spark_job import PROGRESS_KEY, SparkJobOperator
-from airflow_provider_kpipe.task_runtime.errors import failing_for_good
+from airflow_provider_kpipe.task_runtime.errors import failing_without_retry
 from airflow_provider_kpipe.task_runtime.frozen_state import record, recorded
 from airflow_provider_kpipe.task_runtime.plan_xcom import push, read_plan
 
@@ -47,7 +47,7 @@ class KpipeRunOperator(SparkJobOperator):
         self.plan = plan
 
     def execute(self, context: Context) -> dict[str, Any]:
-        with failing_for_good():
+        with failing_without_retry():
             plan = read_plan(self.plan, self.pipeline)
             if plan.dry_run:
                 raise AirflowSkipException("Dry run: nothing is read")

@@ -17,7 +17,7 @@ from airflow_provider_kpipe.contract.plan import Plan
 from airflow_provider_kpipe.contract.progress.drain_target import DrainTarget
 from airflow_provider_kpipe.exceptions import KpipeError, UnreachableError
 from airflow_provider_kpipe.hooks.kpipe import KpipeHook
-from airflow_provider_kpipe.task_runtime.errors import failing_for_good, first_contact
+from airflow_provider_kpipe.task_runtime.errors import failing_without_retry, first_contact
 from airflow_provider_kpipe.task_runtime.plan_xcom import read_plan
 from airflow_provider_kpipe.task_runtime.templates import is_template, rendered, whole_numbers
 from airflow_provider_kpipe.triggers.partitions_drained import PartitionsDrainedTrigger
@@ -91,7 +91,7 @@ class KpipePartitionsDrainedSensor(BaseSensorOperator):
         return self.deferrable
 
     def look_once(self) -> PokeReturnValue:
-        with failing_for_good(), first_contact():
+        with failing_without_retry(), first_contact():
             target = self.target()
             try:
                 drains = look(KpipeHook(self.pipeline.source.conn_id).get_conn(), target, self.plan())

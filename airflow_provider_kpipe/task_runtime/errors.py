@@ -11,7 +11,13 @@ from airflow_provider_kpipe.exceptions import ConnectionSettingsError, KpipeErro
 
 
 @contextmanager
-def failing_for_good() -> Iterator[None]:
+def failing_without_retry() -> Iterator[None]:
+    """Fail the task at once for an error that a retry would only meet again.
+
+    Each ValueError counts as one. Ours are about a declaration, a template, a form, a setting or a stored document,
+    and that of a library is about what it is handed: a retry has the same. What may pass, such as an answer that does
+    not come, is a KpipeError or an error of another kind.
+    """
     try:
         yield
     except KpipeError as error:

@@ -277,8 +277,8 @@ MUTATIONS = (
     Mutation(
         "gate: a misspelt address is tried again and again",
         f"{PACKAGE}/sensors/partitions_drained.py",
-        "with failing_for_good(), first_contact():",
-        "with failing_for_good():",
+        "with failing_without_retry(), first_contact():",
+        "with failing_without_retry():",
         f"{U}/sensors/test_partitions_drained.py",
     ),
     Mutation(
