@@ -259,11 +259,11 @@ class Processors:
         if is_batched:
             return BatchProcessor(StageChain(paths, context, origin, limit), destination, faults, retries, origin)
         if is_awaited:
-            crew: SegmentRunner = EventLoopRunner(paths, context, retries, origin, stop_signal, at_once, limit)
-            return ConcurrentProcessor(crew, destination, faults, retries)
+            runner: SegmentRunner = EventLoopRunner(paths, context, retries, origin, stop_signal, at_once, limit)
+            return ConcurrentProcessor(runner, destination, faults, retries)
         if at_once > 1:
-            crew = ThreadRunner(SegmentChain(paths, context, limit), retries, origin, stop_signal, at_once)
-            return ConcurrentProcessor(crew, destination, faults, retries)
+            runner = ThreadRunner(SegmentChain(paths, context, limit), retries, origin, stop_signal, at_once)
+            return ConcurrentProcessor(runner, destination, faults, retries)
         return SequentialProcessor(
             SegmentChain(paths, context, limit), destination, faults, retries, origin, stop_signal
         )

@@ -146,7 +146,7 @@ MUTATIONS = (
     Mutation(
         "take on: counts are told again that a checkpoint has told of in between",
         "spark_jobs/kpipe_engine/assignment/claiming.py",
-        "if self._is_checkpointed(state) or self._may_be_told(state, found):",
+        "if self._is_checkpointed(state) or self._may_be_reported(state, found):",
         "if self._is_checkpointed(state):",
         "tests/broker/test_counts.py -k told_of_in_between",
     ),

@@ -48,7 +48,7 @@ class Assignment(Sequence[RangeState]):
 
     @property
     def working(self) -> list[RangeState]:
-        return [state for state in self if state.works]
+        return [state for state in self if state.is_working]
 
     @property
     def unclaimed(self) -> list[RangeState]:
@@ -75,7 +75,7 @@ class Assignment(Sequence[RangeState]):
         """Note that our lease is stored beside the offsets of all ranges that are ours."""
         for state in self.ours:
             state.claim()
-            self._events.emit("assigned" if state.works else "completed", state)
+            self._events.emit("assigned" if state.is_working else "completed", state)
 
     def learn(self, culprits: Mapping[int, KnownFaults]) -> None:
         """Note the records of each partition that made earlier workers die, as far as they lie ahead."""

@@ -42,7 +42,7 @@ class Claims:
         """
         self._plan, self._lease, self._slot = job.plan, lease, slot
         self._checkpointed = frozenset(job.checkpointed)
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._store, self._settings, self._fence = store, settings, fence
 
     def read_stored(self, states: Sequence[RangeState]) -> list[RangeState]:
@@ -77,8 +77,10 @@ class Claims:
                 self._fence(self._plan.transactional_id(state.partition, at) for at in range(1, unsettled.count))
             with _left_if_unreadable(state):
                 found = self._store.pieces(state.partition, unsettled.count)
-                untold = [each.progress.counts for each in found if self._is_untold(state, unsettled, each.progress)]
-                state.take_over(self._completed(state, found), sum(untold, Counts()))
+                unreported = [
+                    each.progress.counts for each in found if self._is_unreported(state, unsettled, each.progress)
+                ]
+                state.take_over(self._completed(state, found), sum(unreported, Counts()))
             self._stop_if_crowded(state)
 
     def lost(self, partitions: Sequence[int]) -> list[int]:
@@ -105,13 +107,13 @@ class Claims:
             )
             return
         reached = None
-        if self._is_checkpointed(state) or self._may_be_told(state, found):
+        if self._is_checkpointed(state) or self._may_be_reported(state, found):
             reached = checkpoints.reached(state.partition)
         if found is not None and not self._is_later(found):
             unsettled = self._unsettled(found.progress)
             pieces = self._store.pieces(state.partition, unsettled.count) if unsettled else []
             if is_published(state.range, found.offset, reached):
-                self._told.add(state.partition)
+                self._reported.add(state.partition)
             found = replace(found, pieces=tuple(self._completed(state, pieces)))
         state.resume(take_on(state.range, self._plan, self._lease, found, reached), unsettled)
         self._stop_if_crowded(state)
@@ -119,7 +121,7 @@ class Claims:
     def _is_checkpointed(self, state: RangeState) -> bool:
         return state.partition in self._checkpointed
 
-    def _may_be_told(self, state: RangeState, found: Stored | None) -> bool:
+    def _may_be_reported(self, state: RangeState, found: Stored | None) -> bool:
         """Tell whether another run's checkpoint may have come since our attempt began, and reported its counts."""
         if found is None or not found.progress.is_in(self._plan.topic_id, state.range.origin):
             return False
@@ -129,7 +131,7 @@ class Claims:
     def _stop_if_crowded(self, state: RangeState) -> None:
         """Stop the range if another run may have taken the room that the plan left for the spans of its pieces."""
         spans, room = CompletedOffsets(-1, state.skips).beyond, most_spans(self._plan.metadata_bytes) + 1
-        if state.works and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
+        if state.is_working and state.pieces > 1 and len(spans) + state.pieces - 1 > room:
             state.stop_short(
                 f"runs that stopped half-way have left {len(spans)} spans of completed offsets, and those of "
                 f"{state.pieces} more pieces would not fit beside an offset: start a new run, which closes gaps first",
@@ -165,13 +167,13 @@ class Claims:
             self._plan.topic_id, state.range.origin, ((each.offset, each.progress) for each in pieces)
         )
 
-    def _is_untold(self, state: RangeState, of: Pieces, piece: StoredProgress) -> bool:
+    def _is_unreported(self, state: RangeState, of: Pieces, piece: StoredProgress) -> bool:
         """Tell whether a piece's counts still have to be inherited, because no checkpoint has reported them.
 
         A checkpoint that has come since the first piece was stored has reported the counts of all pieces.
         """
         current = piece.is_in(self._plan.topic_id, state.range.origin) and piece.number == of.number
-        return current and state.partition not in self._told
+        return current and state.partition not in self._reported
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class PartitionEvents:
         self.emit("chunk_stored", state)
         if drains and state.ended == "yielded":
             self.emit("drained", state)
-        if state.ended is not None or not state.works:
+        if state.ended is not None or not state.is_working:
             self.emit(_LAST[state.ended], state, reason=state.reason)
 
     def close(self) -> None:

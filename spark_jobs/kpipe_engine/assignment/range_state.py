@@ -177,7 +177,7 @@ class RangeState:
     @property
     def is_suspect(self) -> bool:
         """Tell whether suspected records lie ahead."""
-        return self.works and self.handled < self._suspect_until
+        return self.is_working and self.handled < self._suspect_until
 
     def room(self, most: int) -> int:
         """Return the room in a chunk. A redone one ends behind its last known fault, before another fault undoes it."""
@@ -223,7 +223,7 @@ class RangeState:
         return self.phase not in (Phase.REVOKED, Phase.LEFT)
 
     @property
-    def works(self) -> bool:
+    def is_working(self) -> bool:
         return self.phase in _AT_WORK and self.stored < self.range.end
 
     @property
@@ -232,7 +232,7 @@ class RangeState:
 
         A range that a fault has ended is settled only once that is stored: a failed chunk undoes a partition's end.
         """
-        return not (self.works or self.needs_store)
+        return not (self.is_working or self.needs_store)
 
     @property
     def needs_store(self) -> bool:
@@ -255,10 +255,10 @@ class RangeState:
             lease=lease,
             pieces=self.pieces,
             unsettled=self.unsettled,
-            **self._told(seconds=round(self.work.seconds, 3)),
+            **self._carried(seconds=round(self.work.seconds, 3)),
         )
 
-    def _told(self, **changes: Any) -> dict[str, Any]:
+    def _carried(self, **changes: Any) -> dict[str, Any]:
         return replace(self.work, reason=self.reason, ended=self.ended, **changes).carried
 
     def mark_stored(self) -> None:
@@ -274,4 +274,4 @@ class RangeState:
 
     @property
     def progress(self) -> PartitionProgress:
-        return PartitionProgress(self.range, self.stored, self.counts, **self._told())
+        return PartitionProgress(self.range, self.stored, self.counts, **self._carried())

@@ -21,8 +21,8 @@ class ConcurrentProcessor:
     Otherwise a partition that stops at a fault would have written later records in the same transaction.
     """
 
-    def __init__(self, crew: SegmentRunner, destination: Destination, faults: FaultHandler, retries: Retries) -> None:
-        self._crew = crew
+    def __init__(self, runner: SegmentRunner, destination: Destination, faults: FaultHandler, retries: Retries) -> None:
+        self._runner = runner
         self._destination = destination
         self._faults = faults
         self._retries = retries
@@ -30,14 +30,14 @@ class ConcurrentProcessor:
         self._ahead: dict[int, Outcome] = {}
 
     def open(self) -> None:
-        self._crew.open()
+        self._runner.open()
 
     def process(
         self, messages: Sequence[SourceMessage], counts: Counts, known_faults: KnownFaults, until: float
     ) -> int:
         if not messages:
             return 0
-        self._crew.count_into(counts.named)
+        self._runner.count_into(counts.named)
         self._work(messages, known_faults, until)
         for handled, message in enumerate(messages):
             outcome = self._ahead.get(message.offset())
@@ -59,7 +59,7 @@ class ConcurrentProcessor:
         return self._retries.waits
 
     def close(self) -> None:
-        self._crew.close()
+        self._runner.close()
 
     def _work(self, messages: Sequence[SourceMessage], known_faults: KnownFaults, until: float) -> None:
         offsets = {message.offset() for message in messages}
@@ -68,7 +68,7 @@ class ConcurrentProcessor:
         # Each record waits until it is due itself, even if another one is due before.
         self._ahead = {at: each for at, each in before.items() if each.is_due or not self._retries.is_due(at)}
         new = [each for each in messages if each.offset() not in self._ahead and each.offset() not in known_faults]
-        for message, outcome in zip(new, self._crew.work(new, until), strict=True):
+        for message, outcome in zip(new, self._runner.work(new, until), strict=True):
             at = message.offset()
             if at in before:
                 outcome.counts += before[at].counts

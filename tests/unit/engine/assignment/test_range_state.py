@@ -38,7 +38,7 @@ def progress(next_offset: int, **more: Any) -> PartitionProgress:
 
 
 def test_at_first_all_is_ahead(state: RangeState) -> None:
-    assert (state.handled, state.stored, state.works, state.is_settled, state.needs_store) == (
+    assert (state.handled, state.stored, state.is_working, state.is_settled, state.needs_store) == (
         10,
         10,
         True,
@@ -53,21 +53,21 @@ def test_what_is_handled_is_news_until_it_is_stored(state: RangeState) -> None:
     assert (state.handled, state.stored, state.needs_store) == (40, 10, True)
     assert state.progress.next_offset == 10
     state.mark_stored()
-    assert (state.stored, state.needs_store, state.works) == (40, False, True)
+    assert (state.stored, state.needs_store, state.is_working) == (40, False, True)
 
 
 def test_at_its_end_it_is_settled_once_that_is_stored(state: RangeState) -> None:
     state.advance(100)
-    assert (state.works, state.is_settled) == (True, False)
+    assert (state.is_working, state.is_settled) == (True, False)
     state.mark_stored()
-    assert (state.works, state.is_settled, state.progress.complete) == (False, True, True)
+    assert (state.is_working, state.is_settled, state.progress.complete) == (False, True, True)
 
 
 def test_it_stops_at_a_fault_and_is_settled_once_that_is_stored(state: RangeState) -> None:
     state.advance(40)
     state.stop(PartitionHaltedError("offset 42: broken", 42))
     assert (state.ended, state.reason, state.handled) == ("stopped", "offset 42: broken", 42)
-    assert (state.works, state.is_settled) == (False, False)
+    assert (state.is_working, state.is_settled) == (False, False)
     state.mark_stored()
     assert (state.is_settled, state.progress.state) == (True, "stopped")
 
@@ -108,7 +108,7 @@ def test_what_is_not_stored_is_forgotten(state: RangeState) -> None:
         1.5,
         (),
     )
-    assert (state.ended, state.reason, stored(state).stops_run, state.works) == (None, None, False, True)
+    assert (state.ended, state.reason, stored(state).stops_run, state.is_working) == (None, None, False, True)
 
 
 def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) -> None:
@@ -122,13 +122,13 @@ def test_counts_of_a_chunk_do_not_reach_what_it_goes_on_from(state: RangeState) 
 @pytest.mark.parametrize("ended", ["stopped", "yielded"])
 def test_what_ended_in_an_earlier_attempt_is_tried_again(state: RangeState, ended: Ending) -> None:
     state.resume(progress(20, reason="why", ended=ended))
-    assert (state.ended, state.reason, state.works) == (None, None, True)
+    assert (state.ended, state.reason, state.is_working) == (None, None, True)
 
 
 def test_what_is_somebody_elses_is_over_and_nothing_of_it_is_stored(state: RangeState) -> None:
     state.resume(PartitionProgress.revoked(PLANNED, "newer"))
     state.advance(40)
-    assert (state.is_revoked, state.works, state.needs_store, state.is_settled) == (True, False, False, True)
+    assert (state.is_revoked, state.is_working, state.needs_store, state.is_settled) == (True, False, False, True)
     assert state.reason == "run newer took the partition over"
 
 
@@ -189,7 +189,7 @@ def test_what_has_ended_is_not_suspect(state: RangeState) -> None:
 def test_until_it_is_claimed_it_waits_also_where_nothing_is_left() -> None:
     waiting = RangeState(PLANNED)
     waiting.resume(progress(100))
-    assert (waiting.phase, waiting.works, waiting.is_settled) == (Phase.WAITING, False, True)
+    assert (waiting.phase, waiting.is_working, waiting.is_settled) == (Phase.WAITING, False, True)
     waiting.claim()
     assert waiting.phase is Phase.COMPLETE
 

@@ -62,14 +62,14 @@ def test_each_record_waits_for_its_own_time(
     stop_signal = StopSignal()
     retries = Retries(RetryPolicy.fixed(4, 10.0), stop_signal)
     chain = SegmentChain(["user_segments:fail_first"], ConcurrentContext("run", "orders", 3, logging.getLogger()))
-    crew = ThreadRunner(chain, retries, Origin("run"), stop_signal, at_once=1)
+    runner = ThreadRunner(chain, retries, Origin("run"), stop_signal, at_once=1)
     nobody: Any = None
-    processor = ConcurrentProcessor(crew, Destination(KafkaDestination("out"), session), nobody, retries)
+    processor = ConcurrentProcessor(runner, Destination(KafkaDestination("out"), session), nobody, retries)
     messages, counts = [message(5), message(6)], Counts()
     processor.open()
 
     def process() -> int:
-        # The crew's own clock is the real one.
+        # The runner's own clock is the real one.
         return processor.process(messages, counts, {}, time.monotonic() + 60)
 
     monkeypatch.setattr(Retries, "fault_or_delay", _never_within_the_chunk(Retries.fault_or_delay))

@@ -33,11 +33,11 @@ def test_where_segments_are_awaited_nobody_sleeps_through_an_order(
     monkeypatch.setitem(sys.modules, "user_segments", users)
     context = ConcurrentContext("run", "orders", 3, logging.getLogger())
     retries = Retries(RetryPolicy.fixed(2, 3_600), stop_signal)
-    crew = EventLoopRunner(["user_segments:never"], context, retries, Origin("run"), stop_signal, at_once=2)
-    crew.open()
-    outcomes = crew.work([message(5), message(6)], until=math.inf)
+    runner = EventLoopRunner(["user_segments:never"], context, retries, Origin("run"), stop_signal, at_once=2)
+    runner.open()
+    outcomes = runner.work([message(5), message(6)], until=math.inf)
     assert [(each.is_due, each.fault) for each in outcomes] == [(False, None)] * 2
-    crew.close()
+    runner.close()
 
 
 def test_names_that_are_too_many_count_together_where_records_count_by_themselves() -> None:
