@@ -15,7 +15,7 @@ names of groups and transactional ids, and `documents.py` what all stored docume
 A stored document outlives the version that wrote it, so it changes by these rules:
 
 - A new field has a default, which means what the absence of the field has meant.
-- A reader ignores a field that it does not know; whoever stores the document again leaves it out.
+- A reader ignores a field that it does not know; a document that is stored again is stored without it.
 - A field without a default stays, under its name and with its meaning.
 - Any other change, and a field that an older reader must not ignore, raise `SCHEMA_VERSION`: a version that reads
   another one refuses the document by name.

@@ -127,7 +127,7 @@ class Ailments:
         """Take a log line. A client calls this from within its poll; it reports a hang-up only as a line at info."""
         if level >= logging.ERROR:
             self._log.log(level, form, facility, client, text)
-        # A broker that has answered before hangs up on idle clients, or as it goes down.
+        # A broker that has answered before closes connections when clients are idle, or as it goes down.
         elif facility == "FAIL" and not self._has_answered:
             self._note(KafkaError._TRANSPORT, _THREAD.sub("", text))
 

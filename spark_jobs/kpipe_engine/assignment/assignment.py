@@ -19,7 +19,8 @@ class Assignment(Sequence[RangeState]):
     """
 
     def __init__(self, states: Iterable[RangeState], events: PartitionEvents, *, drains: bool = True) -> None:
-        """
+        """Take ranges on, which wait to be claimed.
+
         :param drains: whether a yielded range keeps the records that are in flight
         """
         self._states, self._events, self._drains = tuple(states), events, drains

@@ -23,7 +23,7 @@ from kpipe_engine.reading.checkpoints import Checkpoints
 
 
 class Claims:
-    """Claims to partitions, by leases beside stored offsets. A worker that finds a later lease leaves the partition.
+    """Claims of a worker to partitions, by leases beside stored offsets. A later lease makes it leave the partition.
 
     For a partition that is cut into pieces, the lease beside the first piece counts for the workers of all pieces.
     """

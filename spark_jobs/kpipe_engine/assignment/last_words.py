@@ -41,7 +41,8 @@ class LastWords:
     def __init__(
         self, explain: Callable[[Exception], str], succeed: Callable[[Sequence[RangeState], str], Successor]
     ) -> None:
-        """
+        """Take two functions that the last words need.
+
         :param explain: returns the reason to store for an error
         :param succeed: builds the worker that stops these ranges for this reason
         """

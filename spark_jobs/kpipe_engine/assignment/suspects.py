@@ -23,7 +23,8 @@ class Suspects:
     """
 
     def __init__(self, pipeline: str, longest: float, position: WorkerPosition, careful_start: CarefulStart) -> None:
-        """
+        """Begin without a suspect.
+
         :param longest: seconds after which the broker aborts a chunk
         """
         self._pipeline, self._longest = pipeline, longest

@@ -1,4 +1,4 @@
-"""Fences other writers by their transactional ids."""
+"""Fencing of other writers by their transactional ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kpipe_engine.errors import needing
 
 
 def fence_writers(settings: Settings, transactional_ids: Iterable[str]) -> None:
-    """Fence whoever writes under these ids: transactions that they have left open are aborted."""
+    """Fence the producers with these ids: transactions that they have left open are aborted."""
     for transactional_id in transactional_ids:
         producer = Producer({**connecting({"log_level": 3, **settings}), "transactional.id": transactional_id})
         try:
