@@ -91,7 +91,7 @@ def _replicas(cluster: Cluster, topic: str) -> int:
 
 def _make(cluster: Cluster, change: Change, dead_letters: str, ledger: str, partitions: int) -> None:
     try:
-        cluster.ask_admin(change, f"to a change of topic {ledger!r}")
+        cluster.ask_admin(change, f"for a change of topic {ledger!r}")
     except KpipeError as failure:
         cause = failure.__cause__
         error: KafkaError | None = cause.args[0] if isinstance(cause, KafkaException) else None
