@@ -57,8 +57,16 @@ def docstrings(file: Path, kinds: UnionType | type = Documented) -> Iterator[str
             yield from filter(None, [ast.get_docstring(node)])
 
 
+def files_in(folder: Path, pattern: str) -> list[Path]:
+    """Find files of a folder, but for those in hidden folders, such as the environments of the benchmark."""
+    found = (file for file in folder.rglob(pattern) if file.is_file())
+    return sorted(
+        each for each in found if not any(part.startswith(".") for part in each.relative_to(folder).parts[:-1])
+    )
+
+
 def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
-    found = [text for root in WRITTEN for file in sorted(root.rglob("*.py")) for text in docstrings(file)]
+    found = [text for root in WRITTEN for file in files_in(root, "*.py") for text in docstrings(file)]
     assert len(found) > 1_000
     assert [text.splitlines()[0] for text in found if _QUESTION.match(text)] == []
 
@@ -87,7 +95,7 @@ def begins_with_a_verb(text: str, verbs: Collection[str]) -> bool:
 
 
 def test_a_docstring_of_a_class_or_a_module_begins_with_a_noun() -> None:
-    files = [file for root in CODE for file in sorted(root.rglob("*.py"))]
+    files = [file for root in CODE for file in files_in(root, "*.py")]
     verbs = {third_person(text.split()[0].lower()) for file in files for text in docstrings(file, FUNCTIONS)}
     assert {"reads", "looks", "puts"} <= verbs
     verbs |= {*OTHER_VERBS}
@@ -118,7 +126,7 @@ def found_in(pattern: re.Pattern[str], texts: Mapping[Path, str]) -> dict[str, s
 
 
 def test_words_that_nobody_else_uses_stay_away() -> None:
-    files = [file for root in PROSE for file in ([root] if root.is_file() else root.rglob("*")) if file.is_file()]
+    files = [file for root in PROSE for file in ([root] if root.is_file() else files_in(root, "*"))]
     texts = {file: file.read_text() for file in files if file.suffix in TEXTS}
     assert len(texts) > 200
     assert found_in(GONE, texts) == {}
@@ -140,13 +148,13 @@ IS_NO = re.compile(r"(?<!there )\bis no (?!longer\b)", re.IGNORECASE)
 
 
 def test_code_names_the_actor() -> None:
-    files = [file for root in CODE for file in sorted(root.rglob("*.py"))]
+    files = [file for root in CODE for file in files_in(root, "*.py")]
     found = [(file.name, match[0]) for file in files for match in GONE_FROM_CODE.finditer(file.read_text())]
     assert found == []
 
 
 def test_an_error_says_what_a_value_is_not() -> None:
-    files = [file for root in CODE for file in sorted(root.rglob("*.py"))]
+    files = [file for root in CODE for file in files_in(root, "*.py")]
     assert [(file.name, text) for file in files for text in texts(file) if IS_NO.search(text)] == []
 
 

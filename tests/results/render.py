@@ -18,6 +18,9 @@ NONE_YET = "There are none yet: nobody has kept any."
 # A figure of figures of figures is for readers of the file.
 DEEPEST = 2
 MOST_SHOWN = 20
+MOST_IN_A_CELL = 4
+# A seed is copied into a command.
+SEEDS = ("seed", "seeds", "first_seed")
 
 
 def table(folder: Path = RESULTS) -> str:
@@ -50,9 +53,17 @@ def rendered(text: str, folder: Path = RESULTS) -> str:
 
 def _figures(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in document.items():
+        if name in SEEDS:
+            value = [str(each) for each in ([value] if isinstance(value, int) else value)]
         shown = _shown(value, DEEPEST)
-        if shown is not None:
-            yield str(name).replace("_", " "), shown
+        if shown is not None and isinstance(value, Mapping) and len(value) > MOST_IN_A_CELL:
+            yield from ((f"{_words(name)}: {_words(part)}", str(_shown(each, 1))) for part, each in value.items())
+        elif shown is not None:
+            yield _words(name), shown
+
+
+def _words(name: object) -> str:
+    return str(name).replace("_", " ")
 
 
 def _shown(value: Any, deep: int) -> str | None:
@@ -61,7 +72,7 @@ def _shown(value: Any, deep: int) -> str | None:
         parts = [(name, _shown(each, deep - 1)) for name, each in value.items()] if deep > 1 else []
         if not value:
             return "none"
-        named = [f"{str(name).replace('_', ' ')} {each}" for name, each in parts if each is not None]
+        named = [f"{_words(name)} {each}" for name, each in parts if each is not None]
         return ", ".join(named) if named and len(named) == len(value) else None
     if isinstance(value, list):
         told = [_shown(each, deep - 1) for each in value[:MOST_SHOWN]] if deep > 1 else []

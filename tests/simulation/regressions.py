@@ -11,6 +11,7 @@ ANOTHER_CUT = "the second piece of a newer run was taken for that of an older on
 LATE = "progress was not known to go back with a commit of the same worker that came late, in at least once"
 NOT_REDONE = "a chunk was missed in the counts that was written twice, by a run that died before it stored"
 OLDER_LEADER = "a log was taken for one that an unclean election had cut, where an older plan had stored a later end"
+STALE_CLAIM = "the claim of a later attempt was not known to take progress back, in at least once"
 TOLD_OF_ANOTHER = "progress was let expire that no checkpoint had told of: another run had come to that offset before"
 
 SEEDS: dict[int, str] = {
@@ -25,5 +26,6 @@ SEEDS: dict[int, str] = {
     7027019: NOT_REDONE,
     7058610: LATE,
     8274322: OLDER_LEADER,
+    30224631: STALE_CLAIM,
 }
 """With what was wrong."""

@@ -44,7 +44,8 @@ class Watch:
     def _look_at_leases(self, group: str, partition: int, old: Held | None, new: Held) -> None:
         """Flag a run that stores over a later one, in exactly once.
 
-        In at least once, counts go back with it, and also with a worker's own commit that was late.
+        In at least once, counts go back with it. So they do with a worker's own commit that was late, and with the
+        claim of a later attempt at the same run that stood still between its look and its store.
         """
         if old is None or group.endswith(OTHERS):
             return
@@ -52,7 +53,8 @@ class Watch:
         if before is None or after is None or before.topic_id != after.topic_id:
             return
         if not self._world.script.setup.exactly_once:
-            if (before.lease, old.offset) > (after.lease, new.offset):
+            goes_back = before.run_key == after.run_key and old.offset > new.offset
+            if goes_back or (before.lease, old.offset) > (after.lease, new.offset):
                 self._world.stored_over.add(self._world.known_as(partition))
         elif before.lease > after.lease:
             said = (
