@@ -71,7 +71,7 @@ def test_a_docstring_begins_with_a_verb_or_a_noun() -> None:
     assert [text.splitlines()[0] for text in found if _QUESTION.match(text)] == []
 
 
-CODE = [*WRITTEN, CHECKOUT / "demo", CHECKOUT / "scripts"]
+CODE = [file for root in (*WRITTEN, CHECKOUT / "demo", CHECKOUT / "scripts") for file in files_in(root, "*.py")]
 # Verbs with which no docstring of a function begins, but with which one of a class or a module may.
 OTHER_VERBS = re.findall(
     r"\w+",
@@ -95,11 +95,10 @@ def begins_with_a_verb(text: str, verbs: Collection[str]) -> bool:
 
 
 def test_a_docstring_of_a_class_or_a_module_begins_with_a_noun() -> None:
-    files = [file for root in CODE for file in files_in(root, "*.py")]
-    verbs = {third_person(text.split()[0].lower()) for file in files for text in docstrings(file, FUNCTIONS)}
+    verbs = {third_person(text.split()[0].lower()) for file in CODE for text in docstrings(file, FUNCTIONS)}
     assert {"reads", "looks", "puts"} <= verbs
     verbs |= {*OTHER_VERBS}
-    found = [(file, text) for file in files for text in docstrings(file, ast.Module | ast.ClassDef)]
+    found = [(file, text) for file in CODE for text in docstrings(file, ast.Module | ast.ClassDef)]
     assert len(found) > 500
     assert [(file.name, text.splitlines()[0]) for file, text in found if begins_with_a_verb(text, verbs)] == []
 
@@ -148,14 +147,12 @@ IS_NO = re.compile(r"(?<!there )\bis no (?!longer\b)", re.IGNORECASE)
 
 
 def test_code_names_the_actor() -> None:
-    files = [file for root in CODE for file in files_in(root, "*.py")]
-    found = [(file.name, match[0]) for file in files for match in GONE_FROM_CODE.finditer(file.read_text())]
+    found = [(file.name, match[0]) for file in CODE for match in GONE_FROM_CODE.finditer(file.read_text())]
     assert found == []
 
 
 def test_an_error_says_what_a_value_is_not() -> None:
-    files = [file for root in CODE for file in files_in(root, "*.py")]
-    assert [(file.name, text) for file in files for text in texts(file) if IS_NO.search(text)] == []
+    assert [(file.name, text) for file in CODE for text in texts(file) if IS_NO.search(text)] == []
 
 
 def texts(file: Path) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.soak.fit import Line, Verdict
 from tests.soak.peaks import KEPT, Judged
 from tests.soak.roles import SERVICES
 
@@ -96,21 +97,19 @@ def _row(each: Judged) -> tuple[str, ...]:
 
 
 def _leaks(judged: Iterable[Judged]) -> Iterable[str]:
-    for each in judged:
-        if each.fit.verdict == "leak" and each.fit.line is not None:
-            yield (
-                f"{each.role}: {each.measure} grow by {each.fit.line.slope:.2f} a run (at least "
-                f"{each.fit.line.low:.2f}), and may by {each.fit.bound:.2f}"
-            )
+    return _growing(judged, "leak", lambda line: f" (at least {line.low:.2f})")
 
 
 def _noisy(judged: Iterable[Judged]) -> Iterable[str]:
+    return _growing(judged, "noisy", lambda line: f", at most by {line.high:.2f}")
+
+
+def _growing(judged: Iterable[Judged], verdict: Verdict, limit: Callable[[Line], str]) -> Iterable[str]:
+    """Name each series with this verdict, how much it grows, and how far that is certain."""
     for each in judged:
-        if each.fit.verdict == "noisy" and each.fit.line is not None:
-            yield (
-                f"{each.role}: {each.measure} grow by {each.fit.line.slope:.2f} a run, at most by "
-                f"{each.fit.line.high:.2f}, and may by {each.fit.bound:.2f}"
-            )
+        if each.fit.verdict == verdict and (line := each.fit.line) is not None:
+            grows = f"{each.role}: {each.measure} grow by {line.slope:.2f} a run"
+            yield f"{grows}{limit(line)}, and may by {each.fit.bound:.2f}"
 
 
 def _unseen(judged: Sequence[Judged]) -> Iterable[str]:
