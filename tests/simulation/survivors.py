@@ -11,8 +11,6 @@ REASONS: Mapping[str, tuple[str, ...]] = {
         "standing: what a run has stored without a checkpoint is read again",
         "standing: what pieces have done is read again",
         "completed: a span that lies within the prefix takes it back",
-        "publishing: what a newer run has is committed",
-        "publishing: a backfill passes over what the group has not read",
     ),
     "whoever opens a producer of the same id next ends the same transaction, and a schedule looks behind a whole run": (
         "close: the transaction of a chunk stays open",
